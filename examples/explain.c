@@ -33,7 +33,7 @@ static int64_t lesson; /* 0: all */
 static const char *tape_file;
 static const char *page_file;
 static const char *picture_file;
-static bool text;
+static bool text, causal, no_causal;
 static FlagTexts rules;
 
 /* ---- the page -------------------------------------------------------------------------------- */
@@ -199,11 +199,19 @@ static const Flag flags[] = {
      "All lessons: the seed of the numbers that are drawn.", 0, 0, NULL, OWN},
     TEXT_FLAG("--words", options.words, "\"the cat sat\"", OWN,
               "Lessons 2 to 6: the words of the tokens, and so how many tokens there are."),
-    SWITCH_FLAG("--causal", options.causal,
-                "Lessons 3, 4 and 5: no query sees a later key than its own."),
+    SWITCH_FLAG(
+        "--causal", causal,
+        "Lessons 3, 4 and 5: no query sees a later key than its own. In lesson 3 so it is."),
+    SWITCH_FLAG("--no-causal", no_causal,
+                "Lessons 3, 4 and 5: without the causal mask, which lesson 3 has by itself."),
     SWITCH_FLAG("--no-scale", options.no_scale,
                 "Lessons 2 to 5: scores are not divided by sqrt(d)."),
     SWITCH_FLAG("--no-mask", options.no_mask, "Lesson 3: nothing is masked."),
+    SWITCH_FLAG(
+        "--lengths", options.lengths,
+        "Lesson 3: padding stands at the end, and lengths say how many keys are before it."),
+    SWITCH_FLAG("--window", options.window,
+                "Lesson 3: a query sees its own key and the keys next to it."),
     SWITCH_FLAG("--additive", options.additive,
                 "Lesson 6: additive attention, with a tanh that is flat."),
     SWITCH_FLAG("--float32", options.float32, "All lessons: compute in float32, not in float64."),
@@ -245,6 +253,7 @@ int main(int argc, char **argv) {
     flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
                 sizeof flags / sizeof *flags);
     if (picture_file && lesson == 0) lesson = LESSON_OF_SOFTMAX;
+    options.causal = (signed char)(causal - no_causal);
     for (int i = 0; i < rules.n; i++) lesson_set(&options, "formula", rules.text[i]);
     check_flags();
     if (!page_file) page_file = "explain.html";

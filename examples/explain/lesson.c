@@ -266,7 +266,7 @@ static bool take_words(Lesson *l) {
     LessonOptions *o = &l->given;
     const LessonOptions *own = &l->kind->own;
     if (!words_read(&l->words, o->words)) return false;
-    const int64_t n = l->words.count;
+    const int64_t n = l->words.count + (l->words.count > 0 && l->kind->is_padded);
     if (n > 0 && own->tokens && !o->tokens) o->tokens = n;
     if (n > 0 && own->keys && !o->keys) o->keys = n;
     if (n > 0 && own->queries && !o->queries) o->queries = n < own->queries ? n : own->queries;
@@ -278,6 +278,9 @@ static bool choose_options(Lesson *l) {
     const LessonOptions given = l->given;
     if (!take_words(l)) return false;
     l->options = lesson_or_own(l->given, l->kind->own);
+    l->pad = l->kind->is_padded && l->options.keys > 1
+                 ? l->options.lengths ? l->options.keys - 1 : 0
+                 : -1;
     limits_find(l);
     const bool fits = settings_check_most(l->number, &l->given, &l->options, &l->most);
     l->given = given; /* for the command */

@@ -24,6 +24,7 @@ typedef struct {
     LessonOptions given, options; /* from the caller; in use */
     LessonOptions most;           /* the limits of the integers: settings_find_most */
     Words words;
+    int64_t pad;           /* the token that is no word but padding; -1: none is */
     const WrongRule *rule; /* in use on the tape; NULL if none is */
     bool any_rule;         /* this rule, or a formula of the options, is in use */
     bool is_wrong;         /* and one of them is wrong */
@@ -75,6 +76,7 @@ struct LessonKind {
     const char *word_rows[24];      /* the tensors whose rows are tokens, */
     const char *word_columns[10];   /* and those whose columns are */
     NamePair shorts[LESSON_SHORTS]; /* a tensor, and a short name for its formulas */
+    bool is_padded;                 /* a token is padding: the first; with --lengths, the last */
     LessonOptions own;              /* sizes, dropout and seed, unless others are given */
     double rate;                    /* of SGD on all leaves, with which the loss falls clearly */
     bool shows_losses;              /* of LESSON_STEPS steps */

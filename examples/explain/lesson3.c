@@ -1,48 +1,11 @@
-/* lesson3.c - which keys may be seen: lengths, a boolean mask and a window together, and the kinds
- * of zero that they make. lesson3b.c is the second half. */
+/* lesson3.c - which keys may be seen: the causal mask and padding, and the kinds of zero that they
+ * make. Other masks are settings: see masks.h. lesson3b.c is the second half. */
+#include "masks.h"
 #include "tell.h"
 
 #include <math.h>
 
-enum { MOST = 64 * 64, VALUES = 2 }; /* cells of a mask; the size of a value */
-
-/* The parts of the mask. The last query has no key, the query before it has one key. If there are 3
- * queries or more, the first may not look at key 1. If there are 4 queries or more, and 3 keys or
- * more, the second may not look at the last two keys. */
-static int64_t length_of(const Lesson *l, int64_t q) {
-    const int64_t Q = l->options.queries, K = l->options.keys;
-    if (q == Q - 1) return 0;
-    return q == Q - 2 ? 1 : K;
-}
-
-static bool kept(const Lesson *l, int64_t q, int64_t k) {
-    return l->options.queries < 3 || q != 0 || k != 1;
-}
-
-static double window_at(const Lesson *l, int64_t q, int64_t k) {
-    const int64_t K = l->options.keys;
-    return l->options.queries >= 4 && K > 2 && q == 1 && k >= K - 2 ? -(double)INFINITY : 0;
-}
-
-/* lengths (1, Q), keep (1, 1, Q, K), window (1, Q, K) */
-static AttentionMask make_mask(Lesson *l) {
-    const int64_t Q = l->options.queries, K = l->options.keys;
-    static int64_t lengths[MOST];
-    static bool keep[MOST];
-    static double window[MOST];
-    for (int64_t q = 0; q < Q; q++) {
-        lengths[q] = length_of(l, q);
-        for (int64_t k = 0; k < K; k++) {
-            keep[q * K + k] = kept(l, q, k);
-            window[q * K + k] = window_at(l, q, k);
-        }
-    }
-    AttentionMask mask = {.causal = l->options.causal};
-    mask.valid_lens = lesson_own(l, "lengths", tensor_from_int64s(SHAPE(1, Q), lengths));
-    mask.keep = lesson_own(l, "keep", tensor_from_bools(SHAPE(1, 1, Q, K), keep));
-    mask.window = lesson_own(l, "window", tensor_from_doubles(SHAPE(1, Q, K), window));
-    return mask;
-}
+enum { VALUES = 2 }; /* the size of a value */
 
 /* Q (1, Q, d), K (1, K, d), V (1, K, 2) -> Y (1, Q, 2) */
 static Tensor *build(Lesson *l) {
@@ -54,7 +17,7 @@ static Tensor *build(Lesson *l) {
     Tensor *s = ag_name(ag_bmm(q, ag_name(ag_transpose(k, 1, 2), "K'")), "S");
     if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
     Tensor *a =
-        l->options.no_mask ? ag_softmax(s, -1) : ag_attention_weights(s, 1, make_mask(l), 1);
+        l->options.no_mask ? ag_softmax(s, -1) : ag_attention_weights(s, 1, masks_make(l), 1);
     return lesson_loss(ag_name(ag_bmm(ag_name(a, "A"), v), "Y"), t);
 }
 
@@ -62,16 +25,11 @@ static Tensor *build(Lesson *l) {
 
 static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
 
-/* What a query sees: how many of its keys are not masked. A reader can change the masks. */
+/* What a query sees: how many of its keys are not masked. */
 static int64_t seen_by(const Lesson *l, int64_t q) {
-    const int64_t Q = l->options.queries, K = l->options.keys;
     int64_t seen = 0;
-    for (int64_t k = 0; k < K; k++)
-        seen += l->options.no_mask ||
-                ((double)k < lesson_value("lengths", q) && lesson_value("keep", q * K + k) != 0 &&
-                 lesson_value("window", q * K + k) != -(double)INFINITY &&
-                 !(l->options.causal && k > q));
-    return q < Q ? seen : 0;
+    for (int64_t k = 0; k < l->options.keys; k++) seen += !masks_hide_on_tape(l, q, k);
+    return q < l->options.queries ? seen : 0;
 }
 
 /* The first query that sees so many keys; -1 if there is none. */
@@ -93,18 +51,20 @@ static int64_t shown_cell(const Lesson *l) { return largest_grad(scores(l)); }
 static void begin(Lesson *l) {
     static const char *const options[] = {"exactly 0", "small, but not 0", "it depends on the loss",
                                           NULL};
+    const int64_t last = l->options.queries - 1;
     if (l->options.no_mask) {
-        cover(l, "A", 0,
-              "Here nothing is hidden: every word looks at every word. Switch the masks on again, "
+        cover(l, "A", last,
+              "Here nothing is hidden: every word looks at every word. Switch the mask on again, "
               "and compare the zeros.");
         return;
     }
-    cover(
-        l, "A", 0,
-        "Not every word may look at every other: a model that writes must not see the next word, "
-        "and padding, the places that fill up a short sentence, must not be read. A mask says "
-        "which keys each row may see; here three masks act at once. On the way back, every exact 0 "
-        "has a reason: look for it.");
+    cover(l, "A", last,
+          "A model that writes must not see the next word, so %s And texts of a batch are made "
+          "equally long with padding, which nobody must read: here [pad] stands %s. On the way "
+          "back, every exact 0 has a reason: look for it.",
+          l->options.causal ? "the causal mask hides from each word the words after it."
+                            : "a causal mask hides the words after each word; here it is off.",
+          l->options.lengths ? "at the end" : "in front, so that the text ends with its last word");
     if (hidden(l) > 0)
         bet(l, step_backward("A", scores(l)), options, 0,
             "A key that is hidden gets the weight 0. What is the gradient of its score?");
@@ -136,12 +96,17 @@ static void tell_weights(Lesson *l) {
             word_of(l, q), word_of(l, cell % K), show_value("A", cell));
     else
         say(l, step_forward("A"), cell,
-            "Three masks hide keys: `lengths` says how many keys a row may see, `keep` has a 0 "
-            "where a key is hidden, `window` is added to the scores, and -infinity hides%s. Softmax "
-            "shares the weights among the keys that are left: \"%s\" sees %d of %d, and gives "
-            "\"%s\" %s. A hidden key gets exactly 0.",
-            l->options.causal ? "; the causal mask hides the words that come later" : "",
-            word_of(l, q), (int)seen_by(l, q), (int)K, word_of(l, cell % K), show_value("A", cell));
+            "Some keys are hidden: %s. Softmax shares the weights among the keys that are left: "
+            "\"%s\" sees %d of %d, and gives \"%s\" %s. A hidden key gets exactly 0.",
+            masks_say(l), word_of(l, q), (int)seen_by(l, q), (int)K, word_of(l, cell % K),
+            show_value("A", cell));
+}
+
+/* Why the row of padding may see nothing; "" for another row. */
+static const char *why_blind(const Lesson *l, int64_t q) {
+    return q == l->pad && l->options.causal && q == 0
+               ? " (what comes after it is hidden, and so is padding itself)"
+               : "";
 }
 
 static void tell_forward(Lesson *l) {
@@ -150,10 +115,9 @@ static void tell_forward(Lesson *l) {
     tell_weights(l);
     if (blind >= 0)
         say(l, step_forward("Y"), blind * VALUES,
-            "Each output is the mean of the values that the word may see. \"%s\" may see none: all "
-            "its weights are 0, and so is its output, %s. Rows of padding are "
-            "treated like this.",
-            word_of(l, blind), show_value("Y", blind * VALUES));
+            "Each output is the mean of the values that the word may see. \"%s\" may see none%s: all "
+            "its weights are 0, and so is its output, %s.",
+            word_of(l, blind), why_blind(l, blind), show_value("Y", blind * VALUES));
     else
         say(l, step_forward("Y"), y,
             "Each output is the mean of the values, each counted with its weight. The number farthest "
@@ -244,9 +208,12 @@ static void ask_one_key(Lesson *l) {
 
 static void ask(Lesson *l) {
     ask_one_key(l);
-    ask_count(l, step_backward("Y", "V"), 0,
+    const int64_t word = l->pad == 0; /* the first that is no padding */
+    ask_count(l, step_backward("Y", "V"), word * VALUES,
               "A query whose weight for this key is exactly 0 gives no term.",
-              "How many terms, other than 0, does the gradient of the first number of `V` have?");
+              "How many terms, other than 0, does the gradient of the first number of `V` have in "
+              "the row of \"%s\"?",
+              word_of(l, word));
     ask_zeros(
         l, step_backward("A", scores(l)), scores(l),
         "The gradient is the weight times (`dA` minus the weighted mean of the row). When is one of "
@@ -264,15 +231,16 @@ const LessonKind lesson_3 = {
     .title = "Which keys may be seen",
     .hook = "Zeros have reasons",
     .idea = "A mask hides keys; every exact 0 among the gradients has a reason.",
-    .source = "d2l.ai: Masked Softmax Operation; window_mask: Liu et al. 2021",
+    .source = "d2l.ai: Masked Softmax Operation; --window: Liu et al. 2021",
     .exercise = "05_masked_softmax",
     .columns = "",
     .formula = {"S = Q K'", "A = softmax(S / sqrt(d), allowed keys)", "Y = A V",
                 "loss = sum((Y - T)^2)"},
-    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "keep", "window", "A", "Y", "T", "E", "E^2"},
-    .word_columns = {"K'", "S", "S / sqrt(d)", "lengths", "keep", "window", "A"},
+    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "window", "A", "Y", "T", "E", "E^2"},
+    .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
-    .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3},
+    .is_padded = true,
+    .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rate = 0.02,
     .build = build,
     .begin = begin,

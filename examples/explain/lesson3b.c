@@ -1,34 +1,16 @@
 /* lesson3b.c - selecting against filling: two ways to hide keys. A selects the keys that may be
  * seen; B writes -1e6 in place of the scores of the others. They differ where a query sees no key.
  */
+#include "masks.h"
 #include "tell.h"
 
-#include <math.h>
-
 enum { MOST = 64 * 64, VALUES = 2 }; /* cells of a mask; the size of a value */
-
-/* The last query has no key, the query before it has one key, the others have all. */
-static int64_t length_of(const Lesson *l, int64_t q) {
-    const int64_t Q = l->options.queries, K = l->options.keys;
-    if (l->options.no_mask) return K;
-    if (q == Q - 1) return 0;
-    return q == Q - 2 ? 1 : K;
-}
-
-/* (1, Q) */
-static Tensor *make_lengths(Lesson *l) {
-    int64_t lengths[MOST_WORDS];
-    for (int64_t q = 0; q < l->options.queries; q++) lengths[q] = length_of(l, q);
-    return lesson_own(l, "lengths", tensor_from_int64s(SHAPE(1, l->options.queries), lengths));
-}
 
 /* (1, Q, K): true where a key is hidden. */
 static Tensor *make_ignored(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys;
     static bool cells[MOST];
-    for (int64_t q = 0; q < Q; q++)
-        for (int64_t k = 0; k < K; k++)
-            cells[q * K + k] = k >= length_of(l, q) || (l->options.causal && k > q);
+    for (int64_t i = 0; i < Q * K; i++) cells[i] = masks_hide(l, i / K, i % K);
     return lesson_own(l, "ignored", tensor_from_bools(SHAPE(1, Q, K), cells));
 }
 
@@ -41,8 +23,7 @@ static Tensor *build(Lesson *l) {
     Tensor *t = lesson_data(l, "T", 1, SHAPE(1, Q, VALUES));
     Tensor *s = ag_name(ag_bmm(q, ag_name(ag_transpose(k, 1, 2), "K'")), "S");
     if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
-    const AttentionMask mask = {.valid_lens = make_lengths(l), .causal = l->options.causal};
-    Tensor *a = ag_name(ag_attention_weights(s, 1, mask, 1), "A");
+    Tensor *a = ag_name(ag_attention_weights(s, 1, masks_make(l), 1), "A");
     Tensor *y_a = ag_name(ag_bmm(a, v), "Y_A");
     Tensor *f = ag_name(ag_masked_fill(s, make_ignored(l), -1e6), "F");
     Tensor *b = ag_name(ag_softmax(f, -1), "B");
@@ -84,11 +65,15 @@ static void begin(Lesson *l) {
     char each[32];
     snprintf(each, sizeof each, "each 1/%d", K);
     const char *const options[] = {"all 0", each, "NaN", NULL};
-    cover(l, "B", blind < 0 ? 0 : blind,
-          "There are two ways to hide a key. `A` selects: softmax never sees the score; `B` fills, "
-          "as many programs do: it writes -1e6 in place of the score. The weights look the same, "
-          "until a row may see nothing, as a row of padding does.%s",
-          blind < 0 ? " Here each word sees a key, so both ways agree." : "");
+    cover(
+        l, "B", blind < 0 ? 0 : blind,
+        "There are two ways to hide a key. `A` selects: softmax never sees the score; `B` fills, "
+        "as many programs do: it writes -1e6 in place of the score. The weights look the same, "
+        "until a row may see nothing%s",
+        blind < 0 ? "; here each word sees a key, so both ways agree."
+        : blind == l->pad && l->options.causal
+            ? ": so it is with [pad], padding in front. What comes after it is hidden, and so is padding itself."
+            : ".");
     if (blind >= 0 && K > 1)
         bet(l, step_forward("B"), options, 1,
             "\"%s\" may see no key: all its scores become -1e6. Which weights does softmax give it?",
@@ -124,9 +109,10 @@ static const char *selected(const Lesson *l) {
 static void tell_selecting(Lesson *l) {
     const int64_t cell = largest_value("A"), K = l->options.keys, y = largest_value("Y_A");
     say(l, step_forward("A"), cell,
-        "The first way selects: `lengths` says how many keys each row may see, and softmax shares "
-        "the weights among these alone. \"%s\" gives \"%s\" %s.%s",
-        word_of(l, cell / K), word_of(l, cell % K), show_value("A", cell), selected(l));
+        "The first way selects: %s. Softmax shares the weights among the keys that are left: "
+        "\"%s\" gives \"%s\" %s.%s",
+        l->options.no_mask ? "no key is hidden here" : masks_say(l), word_of(l, cell / K),
+        word_of(l, cell % K), show_value("A", cell), selected(l));
     say(l, step_forward("Y_A"), y,
         "The means of the values with the weights `A`. The number farthest from 0 is %s, for "
         "\"%s\".",
@@ -294,11 +280,12 @@ const LessonKind lesson_3b = {
     .formula = {"S = Q K'", "A = softmax(S / sqrt(d), allowed keys)",
                 "F = S / sqrt(d), -1e6 where ignored", "B = softmax(F)", "Y_A = A V,  Y_B = B V",
                 "loss = sum((Y_A + Y_B - T)^2)"},
-    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y_A", "ignored", "F", "B", "Y_B",
-                  "Y_A + Y_B", "T", "E", "E^2"},
-    .word_columns = {"K'", "S", "S / sqrt(d)", "lengths", "A", "ignored", "F", "B"},
+    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "window", "A", "Y_A", "ignored", "F", "B",
+                  "Y_B", "Y_A + Y_B", "T", "E", "E^2"},
+    .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A", "ignored", "F", "B"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"Y_A + Y_B", "Y"}},
-    .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3},
+    .is_padded = true,
+    .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rate = 0.02,
     .build = build,
     .begin = begin,

@@ -94,7 +94,7 @@ static bool tape_fits(void) {
 
 static bool fits(void *context, const LessonOptions *options) {
     const Lesson *l = context;
-    Lesson tried = {.number = l->number, .kind = l->kind, .options = *options};
+    Lesson tried = {.number = l->number, .kind = l->kind, .options = *options, .pad = l->pad};
     tried.options.num_edits = 0;
     if (tensor_error()) return false;
     tensor_manual_seed(tried.options.seed);

@@ -16,6 +16,7 @@ typedef enum {
     SEED,    /* uint64_t */
     NUMBER,  /* double */
     SWITCH,  /* bool */
+    CHOICE,  /* signed char: 1, -1, or 0 for the lesson's own */
     REQUEST, /* bool; it changes no tape, and the page has no control for it */
     RULE,    /* const char * */
     WORDS,   /* const char *; the page has another field for them */
@@ -33,7 +34,7 @@ typedef struct {
 #define FIELD(name) offsetof(LessonOptions, name)
 #define SIZE(key, lessons, name)                                                                   \
     { key, "--" key, lessons, INTEGER, FIELD(name), 1, 64 }
-#define CHOICE(key, lessons, name)                                                                 \
+#define ON_OFF(key, lessons, name)                                                                 \
     { key, "--" key, lessons, SWITCH, FIELD(name), 0, 1 }
 
 static const Setting settings[] = {
@@ -45,11 +46,13 @@ static const Setting settings[] = {
     {"step", "--step", "6", INTEGER, FIELD(step), 0, LESSON_STEPS - 1},
     {"dropout", "--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9},
     {"seed", "--seed", "123456", SEED, FIELD(seed), 0, MOST_SEED},
-    CHOICE("causal", "345", causal),
-    CHOICE("no-scale", "2345", no_scale),
-    CHOICE("no-mask", "3", no_mask),
-    CHOICE("additive", "6", additive),
-    CHOICE("float32", "123456", float32),
+    {"causal", "--causal", "345", CHOICE, FIELD(causal), 0, 1},
+    ON_OFF("no-scale", "2345", no_scale),
+    ON_OFF("no-mask", "3", no_mask),
+    ON_OFF("lengths", "3", lengths),
+    ON_OFF("window", "3", window),
+    ON_OFF("additive", "6", additive),
+    ON_OFF("float32", "123456", float32),
     {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1},
     {"words", "--words", "23456", WORDS, FIELD(words), 0, 0},
     {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0},
@@ -72,6 +75,9 @@ static double *number_in(const Setting *s, const LessonOptions *o) {
 static bool *switch_in(const Setting *s, const LessonOptions *o) {
     return (bool *)((uintptr_t)o + s->offset);
 }
+static signed char *choice_in(const Setting *s, const LessonOptions *o) {
+    return (signed char *)((uintptr_t)o + s->offset);
+}
 static const char **text_in(const Setting *s, const LessonOptions *o) {
     return (const char **)((uintptr_t)o + s->offset);
 }
@@ -81,21 +87,29 @@ static bool is_given(const Setting *s, const LessonOptions *o) {
     if (s->kind == INTEGER) return *integer_in(s, o) != 0;
     if (s->kind == SEED) return *seed_in(s, o) != LESSON_SEED;
     if (s->kind == NUMBER) return *number_in(s, o) >= 0;
+    if (s->kind == CHOICE) return *choice_in(s, o) != 0;
     if (s->kind == RULE || s->kind == WORDS) return *text_in(s, o) != NULL;
     if (s->kind == FORMULAS) return o->num_formulas > 0;
     return *switch_in(s, o);
 }
 
+/* The flag that gives this value. */
+static const char *flag_of(const Setting *s, const LessonOptions *o) {
+    return s->kind == CHOICE && *choice_in(s, o) < 0 ? "--no-causal" : s->flag;
+}
+
 const char *lesson_refuses(int number, const LessonOptions *options) {
     for (int i = 0; i < SETTINGS && number > 0; i++)
         if (is_given(&settings[i], options) && !takes(number, &settings[i]))
-            return settings[i].flag;
+            return flag_of(&settings[i], options);
     return NULL;
 }
 
 LessonOptions lesson_or_own(LessonOptions o, LessonOptions own) {
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
+        if (s->kind == CHOICE)
+            *choice_in(s, &o) = (is_given(s, &o) ? *choice_in(s, &o) : *choice_in(s, &own)) > 0;
         if (is_given(s, &o)) continue;
         if (s->kind == INTEGER) *integer_in(s, &o) = *integer_in(s, &own);
         if (s->kind == SEED) *seed_in(s, &o) = *seed_in(s, &own);
@@ -146,6 +160,7 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
     if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
     if (s->kind == NUMBER) *number_in(s, options) = number;
+    if (s->kind == CHOICE) *choice_in(s, options) = number != 0 ? 1 : -1;
     if (s->kind == SWITCH || s->kind == REQUEST) *switch_in(s, options) = number != 0;
     return true;
 }
@@ -208,24 +223,26 @@ void settings_write_command(FILE *file, int number, const LessonOptions *given) 
             to = add_quoted(to, end - 256, s->flag, given->formulas[f]);
         if (s->kind >= WORDS) continue;
         print_value(value, sizeof value, s, given);
-        to += snprintf(to, (size_t)(end - to), " %s%s%s", s->flag, *value ? " " : "", value);
+        to += snprintf(to, (size_t)(end - to), " %s%s%s", flag_of(s, given), *value ? " " : "",
+                       value);
     }
     json_write_member(file, "command", text);
 }
 
 void settings_write(FILE *file, int number, const LessonOptions *used, const LessonOptions *most) {
-    static const char *const kinds[] = {"integer", "integer", "number", "switch"};
+    static const char *const kinds[] = {"integer", "integer", "number", "switch", "switch"};
     const char *before = ",\n\"settings\":[";
     char value[32];
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (!takes(number, s) || s->kind > SWITCH) continue;
+        if (!takes(number, s) || s->kind > CHOICE) continue;
         const double limit = s->kind == INTEGER ? (double)*integer_in(s, most) : s->most;
         print_value(value, sizeof value, s, used);
         if (s->kind == SWITCH) strcpy(value, *switch_in(s, used) ? "true" : "false");
+        if (s->kind == CHOICE) strcpy(value, *choice_in(s, used) > 0 ? "true" : "false");
         fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, s->key,
                 kinds[s->kind], value);
-        if (s->kind != SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, limit);
+        if (s->kind < SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, limit);
         putc('}', file);
         before = ",\n ";
     }

@@ -24,7 +24,8 @@ typedef struct {
     int64_t step; /* of SGD, taken before the step that is shown */
     double dropout;
     uint64_t seed;
-    bool causal, no_scale, no_mask, additive, float32;
+    signed char causal; /* 1: yes, -1: no, 0: the lesson's own; in use, 1 or 0 */
+    bool no_scale, no_mask, lengths, window, additive, float32;
     bool train;        /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
     const char *rule;  /* the key of a wrong rule (wrong.h), or NULL */
     const char *words; /* of the tokens, between blanks (words.h); NULL: the lesson's own */

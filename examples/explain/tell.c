@@ -130,7 +130,9 @@ double mean_grad_in_row(const char *weights, int64_t r) {
 const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
 const char *word_of(const Lesson *l, int64_t i) {
-    return i >= 0 && i < MOST_WORDS ? l->words.word[i] : "";
+    if (i == l->pad && i >= 0) return "[pad]";
+    const int64_t word = i - (l->pad >= 0 && i > l->pad);
+    return word >= 0 && word < MOST_WORDS ? l->words.word[word] : "";
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -323,7 +325,7 @@ static bool is_in(const char *const *names, const char *name) {
     return false;
 }
 
-/* Writes the first n words after `before`. */
+/* Writes the words of the first n tokens after `before`. */
 static void write_words(const Lesson *l, const char *before, int64_t n) {
     fprintf(l->json, "%s[", before);
     for (int64_t i = 0; i < n; i++) {
@@ -331,6 +333,14 @@ static void write_words(const Lesson *l, const char *before, int64_t n) {
         json_write_string(l->json, word_of(l, i));
     }
     putc(']', l->json);
+}
+
+/* The reader's own words, without padding. */
+static void write_own_words(Lesson *l, int64_t n) {
+    const int64_t pad = l->pad;
+    l->pad = -1;
+    write_words(l, ",\n\"words\":", n - (pad >= 0));
+    l->pad = pad;
 }
 
 static void write_label(Lesson *l, const char *name) {
@@ -381,7 +391,7 @@ void tell_write_names(Lesson *l) {
     const LessonOptions *o = &l->options;
     int64_t most = o->tokens > o->keys ? o->tokens : o->keys;
     if (o->queries > most) most = o->queries;
-    write_words(l, ",\n\"words\":", *l->kind->word_rows ? most : 0);
+    write_own_words(l, *l->kind->word_rows ? most : 0);
     write_labels(l);
     write_fold(l);
     data_write_transposed(l->json);

@@ -21,6 +21,8 @@ const other = {
     causal: value => [!value, (tape, n, before) => (n ? masked(tape) > masked(before) : masked(tape) < masked(before))],
     "no-scale": value => [!value, (tape, n, before) => (n ? scales(tape) < scales(before) : scales(tape) > scales(before))],
     "no-mask": value => [!value, (tape, n, before) => (n ? masked(tape) < masked(before) : masked(tape) > masked(before))],
+    lengths: value => [!value, (tape, n) => tape.tensors.some(t => t.name === "lengths") === n],
+    window: value => [!value, (tape, n, before) => (n ? masked(tape) > masked(before) : masked(tape) < masked(before))],
     additive: value => [!value, (tape, n) => tape.lines.some(line => line.op === "tanh") === n],
     float32: value => [!value, (tape, n) => tape.tensors.some(t => t.type === "float32") === n],
 };

@@ -40,11 +40,14 @@ static const struct {
     {1, {.dropout = -1, .seed = LESSON_SEED, .queries = 1, .keys = 1}},
     {2, {.dropout = -1, .seed = LESSON_SEED, .no_scale = true}},
     {2, {.dropout = -1, .seed = 1, .queries = 1, .keys = 1, .size = 1}},
-    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = true, .no_scale = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = -1, .no_scale = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .lengths = true, .window = true, .queries = 6}},
+    {3, {.dropout = -1, .seed = 4, .window = true, .keys = 6, .words = "a b c"}},
     {3, {.dropout = -1, .seed = LESSON_SEED, .no_mask = true}},
     {3, {.dropout = -1, .seed = 9, .queries = 2, .keys = 3}},
     {3, {.dropout = -1, .seed = 9, .queries = 1, .keys = 1}},
-    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = true, .no_scale = true, .part = 'b'}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = -1, .no_scale = true, .part = 'b'}},
+    {3, {.dropout = -1, .seed = 2, .lengths = true, .window = true, .part = 'b'}},
     {3, {.dropout = -1, .seed = LESSON_SEED, .no_mask = true, .part = 'b'}},
     {3, {.dropout = -1, .seed = 10, .queries = 5, .keys = 2, .part = 'b'}},
     {3, {.dropout = -1, .seed = 9, .queries = 1, .keys = 1, .part = 'b'}},
@@ -291,7 +294,7 @@ static const char *const reasons[] = {"masked", "weight is 0", "weight is 1", "d
                                       "flat",   "times 0",     "unused",      "nothing arrives"};
 
 /* Does the mask of a masked_softmax (1, Q, K) ignore key k of query q? Inputs: the scores, the
- * lengths (1, Q), keep (1, 1, Q, K), the window (1, Q, K), any of them absent. */
+ * lengths (1), keep (1, 1, 1, K), the window (1, Q, K), any of them absent. */
 static bool is_ignored(const Json *line, int64_t i) {
     const Json *in = json_get(line, "in");
     const Json *lengths = tensor_at(json_at(in, 1));
@@ -300,7 +303,7 @@ static bool is_ignored(const Json *line, int64_t i) {
     const Json *shape = json_get(tensor_at(json_at(in, 0)), "shape");
     const int64_t Q = (int64_t)json_at(shape, 1)->number, K = (int64_t)json_at(shape, 2)->number;
     const int64_t q = i / K % Q, k = i % K;
-    return (lengths && (double)k >= value(lengths, q)) || (keep && value(keep, i) == 0) ||
+    return (lengths && (double)k >= value(lengths, 0)) || (keep && value(keep, k) == 0) ||
            (window && value(window, i) == -(double)INFINITY) || (lesson.options.causal && k > q);
 }
 
@@ -444,9 +447,9 @@ END_TEST
 
 /* The JSON has exactly the settings that the lesson takes. */
 START_TEST(settings_of_the_lesson) {
-    static const char *const keys[] = {"heads",   "queries",  "keys",   "tokens", "size",
-                                       "step",    "dropout",  "seed",   "causal", "no-scale",
-                                       "no-mask", "additive", "float32"};
+    static const char *const keys[] = {"heads",   "queries", "keys",   "tokens",   "size",
+                                       "step",    "dropout", "seed",   "causal",   "no-scale",
+                                       "no-mask", "lengths", "window", "additive", "float32"};
     open_case(_i);
     int64_t taken = 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -456,6 +459,23 @@ START_TEST(settings_of_the_lesson) {
     }
     ck_assert_int_eq(json_get(tree, "settings")->count, taken);
     close_case();
+}
+END_TEST
+
+/* Lesson 3 has a causal mask of its own; the other lessons have none. */
+START_TEST(a_mask_of_its_own) {
+    static const char *const said[] = {"", " --causal", " --no-causal"};
+    char command[64];
+    for (int i = 0; i < 9; i++) {
+        const int number = 3 + i % 3;
+        LessonOptions options = LESSON_OPTIONS;
+        if (i >= 3) ck_assert(lesson_set(&options, "causal", i < 6 ? "1" : "0"));
+        open_lesson(number, options);
+        snprintf(command, sizeof command, "build/explain --lesson %d%s", number, said[i / 3]);
+        ck_assert_str_eq(json_text(tree, "command", ""), command);
+        ck_assert_int_eq(lesson.options.causal, i < 3 ? number == 3 : i < 6);
+        close_case();
+    }
 }
 END_TEST
 
@@ -607,6 +627,7 @@ static void expect_no_edit(int number, LessonEdit edit, const char *sentence) {
     LessonOptions options = LESSON_OPTIONS;
     options.edits = &edit;
     options.num_edits = 1;
+    options.lengths = isnan(edit.value);
     ck_assert(!lesson_open(&lesson, number, options));
     expect_error(sentence);
     lesson_close(&lesson);
@@ -621,6 +642,7 @@ START_TEST(edits_that_cannot_be) {
     expect_no_edit(6, (LessonEdit){"W_q.weight", -1, 1},
                    "lesson 6: W_q.weight is (3, 3): it has no element -1");
     expect_no_edit(3, (LessonEdit){"lengths", 0, (double)NAN}, "set: int64 cannot hold nan");
+    expect_no_edit(3, (LessonEdit){"lengths", 0, 1}, "lesson 3 has no leaf with the name lengths");
     ck_assert(lesson_read_edit(&edit, "12 -0.5 S / sqrt(d)"));
     ck_assert(edit.index == 12 && edit.value == -0.5);
     ck_assert_str_eq(edit.name, "S / sqrt(d)");
@@ -954,14 +976,14 @@ START_TEST(answers_of_lesson_3) {
     open_case(LESSON_3);
     const Json *scores = find("S / sqrt(d)");
     const Json *A = find("A");
-    expect_option(0, "%g", value(A, 8)); /* row 2 has one key */
+    expect_option(0, "%g", value(A, 5)); /* "the" has one key */
     double looking = 0;
-    for (int q = 0; q < 4; q++) looking += value(A, 4 * q) != 0;
+    for (int q = 0; q < 4; q++) looking += value(A, 4 * q + 1) != 0;
     ck_assert(answer_of(json_at(questions, 1)) == looking);
     ck_assert_ptr_eq(tensor_at(json_get(json_at(questions, 2), "tensor")), scores);
     ck_assert_int_eq(zeros_in(scores), 11); /* 10 are masked, and one weight is 1 */
     expect_told("b3.0", "10 of 16 scores are hidden");
-    expect_told("f4", "\"on\" may see none: all its weights are 0");
+    expect_told("f4", "\"[pad]\" may see none (what comes after it is hidden, and so is padding");
     close_case();
 }
 END_TEST
@@ -971,14 +993,15 @@ START_TEST(answers_of_lesson_3b) {
     const Json *B = find("B");
     const Json *bet = json_get(tree, "bet");
     char each[32];
-    snprintf(each, sizeof each, "each 1/%g", 1 / value(B, 8));
-    for (int k = 0; k < 4; k++) ck_assert(value(find("A"), 8 + k) == 0 && value(B, 8 + k) == 0.25);
+    snprintf(each, sizeof each, "each 1/%g", 1 / value(B, 0));
+    for (int k = 0; k < 4; k++) ck_assert(value(find("A"), k) == 0 && value(B, k) == 0.25);
     ck_assert_str_eq(json_at(json_get(bet, "options"), json_integer(bet, "answer", -1))->text,
                      each);
-    expect_option(0, "each 1/%g", 1 / value(B, 8) + 1);
-    ck_assert_int_eq(zeros_in(find("F")), 4); /* the row of "cat": one weight is 1, the others 0 */
+    expect_option(0, "each 1/%g", 1 / value(B, 0) + 1);
+    ck_assert_int_eq(zeros_in(find("F")),
+                     6); /* "the": one weight is 1; "cat": two keys are hidden */
     ck_assert(answer_of(json_at(questions, 2)) == grad(find("V"), 1));
-    expect_told("f6", "in the row of \"sat\" all scores are -1e6");
+    expect_told("f6", "in the row of \"[pad]\" all scores are -1e6");
     close_case();
 }
 END_TEST
@@ -1489,8 +1512,11 @@ static void check_label(const Json *label, const char *key, int64_t from_the_end
     if (!list) return;
     ck_assert_int_eq(list->count, (int64_t)json_at(shape, shape->count - from_the_end)->number);
     const Json *word = json_get(tree, "words")->first;
-    for (const Json *x = list->first; x; x = x->next, word = word->next)
+    for (const Json *x = list->first; x; x = x->next) {
+        if (strcmp(x->text, "[pad]") == 0) continue; /* no word of the reader's */
         ck_assert_str_eq(x->text, word->text);
+        word = word->next;
+    }
 }
 
 START_TEST(rows_have_words) {
@@ -2257,12 +2283,28 @@ START_TEST(help) {
     program = "explain";
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
-    static const char *const flags[] = {
-        "--lesson N",         "--page FILE.html", "--text",      "--tape FILE.json",
-        "--picture FILE.svg", "--heads N",        "--queries N", "--keys N",
-        "--tokens N",         "--size N",         "--step N",    "--dropout NUMBER",
-        "--seed N",           "--causal",         "--no-scale",  "--no-mask",
-        "--additive",         "--float32",        "--help"};
+    static const char *const flags[] = {"--lesson N",
+                                        "--page FILE.html",
+                                        "--text",
+                                        "--tape FILE.json",
+                                        "--picture FILE.svg",
+                                        "--heads N",
+                                        "--queries N",
+                                        "--keys N",
+                                        "--tokens N",
+                                        "--size N",
+                                        "--step N",
+                                        "--dropout NUMBER",
+                                        "--seed N",
+                                        "--causal",
+                                        "--no-scale",
+                                        "--no-mask",
+                                        "--no-causal",
+                                        "--lengths",
+                                        "--window",
+                                        "--additive",
+                                        "--float32",
+                                        "--help"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         char line[80];
         snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
@@ -2289,6 +2331,9 @@ START_TEST(misuse) {
                                         "--lesson 1 --no-scale",
                                         "--lesson 1 --words a",
                                         "--lesson 2 --causal",
+                                        "--lesson 2 --no-causal",
+                                        "--lesson 4 --window",
+                                        "--lesson 5 --lengths",
                                         "--lesson 2 --dropout 0",
                                         "--lesson 3 --tokens 3",
                                         "--lesson 4 --no-mask",
@@ -2325,7 +2370,7 @@ START_TEST(too_large) {
     expect_failure("--lesson 5 --tokens 24 --size 4 --page $D/page.html",
                    ": lesson 5: 24 tokens are too many here: at most 15\n");
     expect_failure("--lesson 3 --queries 64 --keys 64 --size 64 --page $D/page.html",
-                   ": lesson 3: 64 keys are too many here: at most 5\n");
+                   ": lesson 3: 64 keys are too many here: at most 6\n");
     ck_assert_int_eq(files_in_folder(), 0);
 }
 END_TEST
@@ -2447,6 +2492,7 @@ int main(void) {
     tcase_add_test(tcase, sizes);
     tcase_add_loop_test(tcase, every_setting_changes_the_tape, 0, PARTS);
     tcase_add_loop_test(tcase, settings_of_the_lesson, 0, PARTS);
+    tcase_add_test(tcase, a_mask_of_its_own);
     tcase_add_test(tcase, settings_that_cannot_be);
     tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, PARTS);
     tcase_add_test(tcase, steps_of_lesson_6);

@@ -2,7 +2,7 @@
 "use strict";
 
 const settingWords = { step: "steps of SGD", causal: "causal mask", "no-scale": "scale", "no-mask": "mask",
-    additive: "additive attention" };
+    lengths: "padding at the end, told by lengths", window: "window of neighbours", additive: "additive attention" };
 const isInverted = key => key.startsWith("no-"); /* "no-scale" is a box that is checked where there is a scale */
 let inputs = new Map(); /* key of a setting -> its control, while its panel is open */
 
@@ -42,7 +42,7 @@ function updatePanel() {
         else if (input.value !== value) input.value = value;
         if (input.type === "range") input.nextElementSibling.textContent =
             `${value}, loss ${bare(lossOf(state.lesson))}`;
-        if (key === "causal" && Controls.isLive()) input.disabled = inputs.has("no-mask") &&
+        if (/^(causal|lengths|window)$/.test(key) && Controls.isLive()) input.disabled = inputs.has("no-mask") &&
             Controls.valueNow("no-mask") === "1";
     }
     const { losses = [] } = Controls.recorded() || {}, chart = byId("panel").querySelector(".losses");

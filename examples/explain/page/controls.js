@@ -34,6 +34,7 @@ const Controls = (() => {
         const given = new Map();
         for (const [, flag, quoted, value] of command.matchAll(/--(\S+)(?: (?:"([^"]*)"|(?!--)(\S+)))?/g))
             if (flag === "rule") given.set("formula", given.has("formula") ? `${given.get("formula")}\nformula ${quoted}` : quoted);
+            else if (flag === "no-causal") given.set("causal", "0");
             else given.set(flag === "break" ? "rule" : flag, quoted ?? value ?? "1");
         return given;
     }
