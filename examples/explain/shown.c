@@ -205,19 +205,26 @@ const char *show_divided(Number divisor, Number x, Number y) {
     return EQUATION_OF(quotient, by_becomes, divisor, x, y);
 }
 
+/* A sum has as many decimals as its terms: -0.21 and 0 make -0.21, not -0.2. */
+static Number as_fine_as(Number y, Number a, Number b) {
+    if (a.decimals > y.decimals && !a.digits) y.decimals = a.decimals;
+    if (b.decimals > y.decimals && !b.digits) y.decimals = b.decimals;
+    return y;
+}
+
 const char *show_sum(Number a, Number b, Number y) {
     static const char *const words[] = {"", " and ", " make "};
-    return EQUATION_OF(sum, words, a, b, y);
+    return EQUATION_OF(sum, words, a, b, as_fine_as(y, a, b));
 }
 
 const char *show_sum_of_3(Number a, Number b, Number c, Number y) {
     static const char *const words[] = {"", ", ", " and ", " make "};
-    return EQUATION_OF(sum_of_3, words, a, b, c, y);
+    return EQUATION_OF(sum_of_3, words, a, b, c, as_fine_as(as_fine_as(y, a, b), c, c));
 }
 
 const char *show_sum_of_uses(Number v, Number k, Number q, Number y) {
     static const char *const words[] = {"", " from `V`, ", " from `K` and ", " from `Q` make "};
-    return EQUATION_OF(sum_of_3, words, v, k, q, y);
+    return EQUATION_OF(sum_of_3, words, v, k, q, as_fine_as(as_fine_as(y, v, k), q, q));
 }
 
 const char *show_step(Number w, Number rate, Number dw, Number y) {
