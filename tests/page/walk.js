@@ -225,17 +225,31 @@ async function predict(number, open) {
     press("h");
 }
 
+/* Chooses these cells of the table that the step computes, the first one by a key; no others. */
+function pickCells(wanted) {
+    turnPages(() => {
+        for (const { i } of all("#step .tab.main .c").map(cell => cell.dataset)) {
+            const cell = () => $(`#step .tab.main .c[data-i="${i}"]`), isPicked = cell().textContent === "0";
+            if (isPicked === wanted.includes(Number(i))) continue;
+            if (i === "0") press("Enter", cell());
+            else cell().click();
+            expect(cell().getAttribute("aria-label").endsWith(isPicked ? "to be found" : "you say 0"), `${where()}: a click does not choose the cell ${i}`);
+        }
+    });
+}
+
 /* An exercise: wrong, hint, right. The answers come from page-test. */
 async function answer(number, { kind, right, wrong, id }, n) {
+    state.lesson.shown.clear(); /* what the walk has revealed */
+    state.lesson.forms.length = 0;
+    await go(`#${number}/f0`);
     await go(`#${number}/${id}`);
     for (const fold of all("details.others")) fold.open = true;
     const form = $(`form[aria-label="Question ${n + 1}"]`);
     if (!form) return [kind, "not at " + id];
     const pick = value => {
         if (kind === "choice") form.querySelectorAll("input")[value].checked = true;
-        else if (kind === "zeros") form.querySelectorAll(".pick button").forEach((cell, i) => {
-            if ((cell.getAttribute("aria-pressed") === "true") !== value.includes(i)) cell.click();
-        });
+        else if (kind === "zeros") pickCells(value);
         else form.querySelector("input").value = value;
         form.querySelector("[data-check]").click();
     };
@@ -262,8 +276,50 @@ async function answer(number, { kind, right, wrong, id }, n) {
     return [kind, ...seen];
 }
 
+/* In present mode the rule, the worked number, the words and the open question of each step stand on the screen. */
+async function presents({ number, key }) {
+    await go(`#${number}/0&present`);
+    const steps = state.lesson.steps.length, shown = selector => all(selector).filter(each => each.getClientRects().length);
+    for (let n = 0; n < steps; n++) {
+        settleMotion();
+        const ends = shown(".cover .go, .bet, #step .rule, #step .items, #terms > *, #words > .text, #questions > .question")
+            .map(each => each.getBoundingClientRect().bottom + scrollY);
+        expect(Math.max(...ends) <= innerHeight, `${where()}: the step ends at ${Math.max(...ends).toFixed(0)} of ${innerHeight}`);
+        lookWide();
+        press("ArrowRight");
+    }
+    expect(state.step === steps - 1, where() + ": the keys do not lead through the presentation");
+    const isTape = () => $("#machine").getClientRects().length > 0, was = isTape();
+    press("t");
+    expect(isTape() !== was, where() + ": the tape cannot be shown or hidden");
+    press("t");
+    expect(isTape() === was, where() + ": the tape cannot be shown or hidden again");
+    state.tape = null;
+    await presentsKeys(number, key);
+}
+
+/* The key steps alone: those that the data name. */
+async function presentsKeys(number, key) {
+    const last = state.lesson.steps.length - 1, ids = key.map(id => stepOf(state.lesson, id)), seen = [];
+    const wanted = [...new Set([0, ...ids, last])].sort((a, b) => a - b);
+    await go(`#${number}/0&present`);
+    press("k");
+    expect(where() === `#${number}/0&present=key`, where() + " does not say that only key steps are shown");
+    await go(`#${number}/f0&present`);
+    await go(`#${number}/0&present=key`);
+    for (let before = -1; before !== state.step; press("ArrowRight")) seen.push(before = state.step);
+    expect(seen.join() === wanted.join(), `lesson ${number}: the key steps are ${seen}, and not ${wanted}`);
+    expect(seen.length > 3 && seen.length < state.lesson.steps.length, `lesson ${number} has ${seen.length} key steps`);
+    press("ArrowLeft");
+    expect(state.step === wanted[wanted.length - 2], where() + ": the key steps do not lead back");
+    press("k");
+    $("#exit").click();
+}
+
 begin(async () => {
-    if (WALK.peek) {
+    if (WALK.present) {
+        for (const lesson of WALK.lessons) await presents(lesson);
+    } else if (WALK.peek) {
         report.peek = [where(), ($(".chosen") || { dataset: {} }).dataset.key];
     } else for (const lesson of WALK.lessons) {
         await walk(lesson);

@@ -48,6 +48,17 @@ function tellsSecret(text) {
     return digits.some(each => text.includes(each));
 }
 
+/* A question about zeros is answered in the table: its cells are chosen one by one. Does this cell take part? */
+const canPick = cell => isAskedAll() && !!cell.closest(".tab.main") && isAskedFor(cell.dataset.key) &&
+    !isShown(cell.dataset.key);
+
+function togglePick(cell) {
+    const { picks } = state.lesson, { key, i } = cell.dataset;
+    if (!picks.delete(key)) picks.add(key);
+    cell.replaceWith(drawCell(picture.main, Number(i)));
+    choose(key);
+}
+
 function show(keys) {
     for (const key of keys) state.lesson.shown.add(secretOf(key));
     drawAgain();

@@ -39,6 +39,7 @@ function newQuestion(question, n) {
     let tries = 0; /* that were wrong, and not empty or no number */
     function tell(words, grade) {
         fill(result, grade, words.map(each => el("p", {}, each)));
+        if (question.kind === "zeros") result.previousSibling.hidden = true; /* its table is shown: no more to answer */
         if (question.kind !== "choice") show([keyAsked(question)]);
     }
     function submit(event) {
@@ -111,35 +112,23 @@ const questionKinds = {
             reveal: () => [[numberName(isGrad ? "g" : "v", t, index), ` is ${bare(x)}.`], ...rows()],
         };
     },
-    /* Choose all cells of a gradient that are 0. */
+    /* Choose all cells of a gradient that are 0: in the table of the step, which is hidden until then (predict.js). */
     zeros({ tensor }) {
-        const t = state.lesson.tape.tensors[tensor], all = [...t.grad.keys()], panel = t.rows * t.columns,
-            view = viewOf(t, "g");
-        const isZero = i => t.grad[i] === 0, isChosen = i => cells[i].getAttribute("aria-pressed") === "true";
-        const press = ({ currentTarget: cell }) => cell.setAttribute("aria-pressed",
-            String(cell.getAttribute("aria-pressed") === "false"));
-        const cells = all.map(i => el("button", { type: "button", "aria-pressed": "false",
-            "aria-label": placeWords(view, i), onclick: press }));
-        const head = c => el("small", {}, view.columnWords ? view.columnWords[c] : String(c));
-        const row = (p, r) => [el("small", {}, view.rowWords ? view.rowWords[r] : String(r)),
-            range(t.columns, c => cells[p * panel + r * t.columns + c])];
-        const grids = range(t.panels, p => el("div", {}, t.panels > 1 && el("small", {}, panelName(t, p)),
-            el("div", { class: "pick", "--cols": t.columns }, el("small"), range(t.columns, head),
-                range(t.rows, r => row(p, r)))));
+        const t = state.lesson.tape.tensors[tensor], all = [...t.grad.keys()], { picks } = state.lesson;
+        const isZero = i => t.grad[i] === 0, isChosen = i => picks.has(`g${tensor}.${i}`);
         return {
-            field: el("div", { class: "picks" }, grids),
+            field: el("span", { class: "soft" }, "Click the cells. "),
             check() {
                 const missing = all.filter(i => isZero(i) && !isChosen(i)).length,
                     extra = all.filter(i => !isZero(i) && isChosen(i)).length;
-                if (!all.some(isChosen) && missing) return notYet("Choose cells first.");
+                if (!all.some(isChosen) && missing) return notYet("Choose cells of the table first.");
                 return missing || extra ? notYet(`Not yet: ${missing} missing, ${extra} too many.`)
                     : { isRight: true, words: "Right." };
             },
             hint: () => "a gradient is 0 where every path from the number to the loss is cut. Follow each path.",
             reveal() {
-                cells.forEach((cell, i) => cell.classList.toggle("zero", isZero(i)));
                 const zeros = all.filter(isZero), reasons = [...new Set(zeros.map(i => reasonOfGrad(t, i)))];
-                return [`${zeros.length} of ${all.length} are 0, outlined above.`, ...reasons];
+                return [`${zeros.length} of ${all.length} are 0.`, ...reasons];
             },
         };
     },

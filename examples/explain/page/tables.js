@@ -137,15 +137,16 @@ function drawGrid(view, layout, p, chars, isNext) {
 function drawCell(view, i) {
     const x = view.numbers[i], key = view.key(i), secret = isSecret(view, i),
         reason = x === 0 && !secret ? view.reason(i) : "";
-    const text = secret ? "?" : fix(x, view.format), isPlain = isWhole(view.t.type) && view.of === "v";
+    const isPicked = secret && view.isMain && isAskedFor(key) && state.lesson.picks.has(key);
+    const text = isPicked ? "0" : secret ? "?" : fix(x, view.format), isPlain = isWhole(view.t.type) && view.of === "v";
     const largest = Math.abs(x) > 1e4 ? Math.abs(x) : view.largest;
     const words =
-        `${plain(view.name)}${placeWords(view, i)}: ${secret ? "to be found" : text}${reason && ", " + reason}`;
+        `${plain(view.name)}${placeWords(view, i)}: ${isPicked ? "you say 0" : secret ? "to be found" : text}${reason && ", " + reason}`;
     const isTyped = view.of === "v" && Controls.isTyped(view.t, i),
         mark = (/^(masked|dropped)/.exec(reason) || [""])[0];
     return el("div", { role: "gridcell", tabindex: "-1", "data-key": key, "data-i": i, "aria-label": words,
         title: !secret && reason,
         class: ["c", secret ? "secret" : isPlain ? "" : x > 0 ? "pos" : x < 0 ? "neg" : "zero", mark,
-            isTyped && "typed"].filter(Boolean).join(" "),
+            isTyped && "typed", isPicked && "picked"].filter(Boolean).join(" "),
         "--a": secret ? 0 : strengthOf(x, largest, view.top).toFixed(3) }, el("span", {}, text));
 }
