@@ -15,7 +15,7 @@
 #include "words.h"
 #include "wrong.h"
 
-enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16 };
+enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 10 };
 
 typedef struct LessonKind LessonKind;
 typedef struct {
@@ -77,13 +77,15 @@ struct LessonKind {
     const char *word_columns[10];   /* and those whose columns are */
     NamePair shorts[LESSON_SHORTS]; /* a tensor, and a short name for its formulas */
     bool is_padded;                 /* a token is padding: the first; with --lengths, the last */
-    LessonOptions own;              /* sizes, dropout and seed, unless others are given */
-    double rate;                    /* of SGD on all leaves, with which the loss falls clearly */
-    bool shows_losses;              /* of LESSON_STEPS steps */
-    Tensor *(*build)(Lesson *);     /* the leaves and the forward pass; returns the loss */
-    void (*begin)(Lesson *);        /* the cover, and a bet if there is one */
-    void (*tell)(Lesson *);         /* the texts of the steps, by say */
-    void (*ask)(Lesson *);          /* the questions, by ask_* */
+    NamePair keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet or
+ a question: forward of a line, {"A"}, or backward to an input, {"A", "S"} */
+    LessonOptions own;          /* sizes, dropout and seed, unless others are given */
+    double rate;                /* of SGD on all leaves, with which the loss falls clearly */
+    bool shows_losses;          /* of LESSON_STEPS steps */
+    Tensor *(*build)(Lesson *); /* the leaves and the forward pass; returns the loss */
+    void (*begin)(Lesson *);    /* the cover, and a bet if there is one */
+    void (*tell)(Lesson *);     /* the texts of the steps, by say */
+    void (*ask)(Lesson *);      /* the questions, by ask_* */
 };
 extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_3b, lesson_4, lesson_5, lesson_6;
 

@@ -231,6 +231,7 @@ const LessonKind lesson_1 = {
     .formula = {"D = queries - keys,  U = D w", "S = -U^2 / 2,  A = softmax(S)", "Y = A values",
                 "loss = sum((Y - T)^2)"},
     .shorts = {{"queries", "Q"}, {"keys", "K"}, {"values", "V"}},
+    .keys = {{"D"}, {"S"}, {"A"}, {"Y"}, {"loss"}, {"Y", "A"}, {"A", "S"}},
     .own = {.queries = 3, .keys = 4, .seed = 4},
     .rate = RATE,
     .build = build,

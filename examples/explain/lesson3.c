@@ -58,13 +58,14 @@ static void begin(Lesson *l) {
               "and compare the zeros.");
         return;
     }
-    cover(l, "A", last,
-          "A model that writes must not see the next word, so %s And texts of a batch are made "
-          "equally long with padding, which nobody must read: here [pad] stands %s. On the way "
-          "back, every exact 0 has a reason: look for it.",
-          l->options.causal ? "the causal mask hides from each word the words after it."
-                            : "a causal mask hides the words after each word; here it is off.",
-          l->options.lengths ? "at the end" : "in front, so that the text ends with its last word");
+    cover(
+        l, "A", last,
+        "A model that writes must not see the next word: %s Padding, which makes the texts of a "
+        "batch equally long, must not be read: here [pad] stands %s. On the way back, every exact "
+        "0 has a reason: look for it.",
+        l->options.causal ? "the causal mask hides from each word the words after it."
+                          : "a causal mask would hide the words after each word.",
+        l->options.lengths ? "at the end" : "in front");
     if (hidden(l) > 0)
         bet(l, step_backward("A", scores(l)), options, 0,
             "A key that is hidden gets the weight 0. What is the gradient of its score?");
@@ -240,6 +241,7 @@ const LessonKind lesson_3 = {
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
     .is_padded = true,
+    .keys = {{"S"}, {"Y"}, {"Y", "A"}},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rate = 0.02,
     .build = build,

@@ -65,15 +65,14 @@ static void begin(Lesson *l) {
     char each[32];
     snprintf(each, sizeof each, "each 1/%d", K);
     const char *const options[] = {"all 0", each, "NaN", NULL};
-    cover(
-        l, "B", blind < 0 ? 0 : blind,
-        "There are two ways to hide a key. `A` selects: softmax never sees the score; `B` fills, "
-        "as many programs do: it writes -1e6 in place of the score. The weights look the same, "
-        "until a row may see nothing%s",
-        blind < 0 ? "; here each word sees a key, so both ways agree."
-        : blind == l->pad && l->options.causal
-            ? ": so it is with [pad], padding in front. What comes after it is hidden, and so is padding itself."
-            : ".");
+    cover(l, "B", blind < 0 ? 0 : blind,
+          "`A` selects keys: softmax never sees a hidden score. `B` fills, as many programs do: it "
+          "writes -1e6 in place of the score. The weights look the same, until a row may see "
+          "nothing%s",
+          blind < 0 ? "; here each word sees a key, so both ways agree."
+          : blind == l->pad && l->options.causal
+              ? ", as [pad]: what comes after it is hidden, and so is padding itself."
+              : ".");
     if (blind >= 0 && K > 1)
         bet(l, step_forward("B"), options, 1,
             "\"%s\" may see no key: all its scores become -1e6. Which weights does softmax give it?",
@@ -285,6 +284,7 @@ const LessonKind lesson_3b = {
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A", "ignored", "F", "B"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"Y_A + Y_B", "Y"}},
     .is_padded = true,
+    .keys = {{"A"}, {"F"}, {"Y_B"}, {"Y_B", "V"}, {"F", "S / sqrt(d)"}, {"F", "S"}},
     .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rate = 0.02,
     .build = build,

@@ -237,6 +237,7 @@ const LessonKind lesson_4 = {
     .word_rows = {"x", "Q", "K", "V", "S", "S / sqrt(d)", "A", "dropout(A)", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A", "dropout(A)"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}},
+    .keys = {{"Q"}, {"K"}, {"V"}, {"A"}, {"dropout(A)"}, {"Y"}, {"V", "x"}, {"K", "x"}},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rate = 0.02,
     .build = build,

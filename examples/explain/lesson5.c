@@ -366,6 +366,7 @@ const LessonKind lesson_5 = {
                   "E^2"},
     .word_columns = {"K_h'", "S", "S / sqrt(d)", "A", "dropout(A)"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}, {"Concat(heads)", "C"}, {"gated", "G"}},
+    .keys = {{"Q"}, {"S"}, {"A"}, {"gated"}, {"Concat(heads)"}, {"Y"}},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rate = 0.01,
     .build = build,

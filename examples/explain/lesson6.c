@@ -388,6 +388,7 @@ const LessonKind lesson_6 = {
                {"W_2.weight", "W_2"},
                {"W_1.bias", "b_1"},
                {"W_2.bias", "b_2"}},
+    .keys = {{"queries"}, {"attention_weights"}, {"relu(P)"}, {"Y"}, {"loss"}, {"P", "W_1.weight"}},
     .own = {.tokens = 4, .seed = 26},
     .rate = RATE,
     .shows_losses = true,

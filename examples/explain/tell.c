@@ -53,12 +53,18 @@ Step step_addition(const char *made, const char *input) {
     return (Step){0};
 }
 
-/* Writes "at":"b3.0" after a comma. */
-static void write_at(const Lesson *l, Step at) {
-    fprintf(l->json, "\"at\":\"%c", at.kind);
+/* Writes "b3.0". */
+static void write_name(const Lesson *l, Step at) {
+    fprintf(l->json, "\"%c", at.kind);
     if (at.kind != 's') fprintf(l->json, "%d", at.line);
     if (at.kind == 'b' || at.kind == 'a') fprintf(l->json, ".%d", at.input);
     putc('"', l->json);
+}
+
+/* Writes "at":"b3.0" after a comma. */
+static void write_at(const Lesson *l, Step at) {
+    fprintf(l->json, "\"at\":");
+    write_name(l, at);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -387,6 +393,19 @@ static void write_short(Lesson *l) {
     putc(']', l->json);
 }
 
+/* "key":["f3","b3.0"] */
+static void write_keys(Lesson *l) {
+    begin_list(l, "key");
+    for (const NamePair *pair = l->kind->keys; pair->name; pair++) {
+        const Step at =
+            pair->other ? step_backward(pair->name, pair->other) : step_forward(pair->name);
+        if (!at.kind) continue;
+        begin_item(l);
+        write_name(l, at);
+    }
+    putc(']', l->json);
+}
+
 void tell_write_names(Lesson *l) {
     const LessonOptions *o = &l->options;
     int64_t most = o->tokens > o->keys ? o->tokens : o->keys;
@@ -396,6 +415,7 @@ void tell_write_names(Lesson *l) {
     write_fold(l);
     data_write_transposed(l->json);
     write_short(l);
+    write_keys(l);
 }
 
 /* ---- the members of the lesson --------------------------------------------------------------- */

@@ -1295,6 +1295,16 @@ START_TEST(covers_and_bets) {
 }
 END_TEST
 
+/* The steps of a short class: each is a step with a text. */
+START_TEST(key_steps) {
+    open_case(_i);
+    const Json *keys = json_get(tree, "key");
+    if (_i < PARTS) ck_assert(keys->count >= 3 && keys->count < json_get(tree, "steps")->count / 2);
+    for (const Json *key = keys->first; key; key = key->next) ck_assert(*text_of(key->text));
+    close_case();
+}
+END_TEST
+
 /* ---- equations of the texts ------------------------------------------------------------------ */
 
 static const char *rest; /* what is left of a text */
@@ -2479,6 +2489,7 @@ int main(void) {
     tcase_add_loop_test(tcase, texts_hold_the_numbers_at_other_seeds, 0, PARTS * SEEDS);
     tcase_add_loop_test(tcase, texts_of_large_numbers, 0, PARTS);
     tcase_add_loop_test(tcase, covers_and_bets, 0, CASES);
+    tcase_add_loop_test(tcase, key_steps, 0, CASES);
     tcase_add_loop_test(tcase, equations_hold_as_printed, 0, CASES);
     tcase_add_loop_test(tcase, equations_hold_at_other_seeds, 0, PARTS * SEEDS);
     tcase_add_test(tcase, equations_are_found);

@@ -19,9 +19,15 @@ function drawCover(box) {
         ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet(t)));
 }
 
-/* "15 steps, 3 questions" */
-const lengthOf = ({ steps, questions = [] }) => `${steps.length - 1} steps` +
-    (questions.length ? `, ${questions.length} questions` : "");
+/* "15 steps, 3 questions, about 15 minutes": 40 seconds for a step, and a minute for a question. */
+const minutesFor = (steps, questions) => Math.ceil(steps * 2 / 3 + questions);
+
+function lengthOf(lesson) {
+    const { steps, questions = [] } = lesson, all = steps.length - 1, some = keySteps(lesson).size - 1;
+    if (!questions.length) return `${all} steps`;
+    return `${all} steps, ${questions.length} questions, about ${minutesFor(all, questions.length)} minutes` +
+        (isPresenting() ? `; ${some} key steps, about ${minutesFor(some, questions.length)}` : "");
+}
 
 /* The lesson's formulas, their names in italics. */
 const drawFormula = formula => formula.length > 0 && el("div", { class: "formula" },

@@ -24,7 +24,7 @@ function stepByKey(key, target) {
     const keys = { ArrowLeft: -1, ArrowRight: 1, ...(isPresenting() && { PageUp: -1, PageDown: 1 }) };
     const isSpace = isPresenting() && key === " " && !target.closest("button, a, summary, input");
     if (key === "Home" || key === "End") goTo(key === "Home" ? 0 : Infinity);
-    else if (key in keys || isSpace) goTo(state.step + (isSpace ? 1 : keys[key]));
+    else if (key in keys || isSpace) goTo(nextStep(isSpace ? 1 : keys[key]));
     else return false;
     return true;
 }
@@ -34,6 +34,8 @@ function otherKey(key) {
         stepNow().unit.lines.some(line => each.lines.includes(line)));
     if (key === "p") present();
     else if (key === "h") togglePredict();
+    else if (key === "t" && isPresenting()) toggleTape();
+    else if (key === "k" && isPresenting()) toggleKeys();
     else if (key === "o" && group) toggleGroup(group);
     else return false;
     return true;
@@ -62,7 +64,8 @@ function moveInGrid(cell, key) {
     if (to === undefined) return false;
     const next = cells[to];
     if (next) {
-        choose(next.dataset.key);
+        if (/^(Enter| )$/.test(key) && canPick(next)) togglePick(next);
+        else choose(next.dataset.key);
         (cellAt(next.dataset.key) || next).focus();
         if (grid.isConnected) next.focus();
     }

@@ -8,6 +8,7 @@ let arrangement = { key: "" }; /* the last layout: other numbers of the same sha
 
 /* onclick: what a table does, if it does not lead to its step. */
 function buildMachine(lesson = state.lesson, onclick = goToTensor) {
+    document.body.classList.remove("tapeless"); /* what is hidden has no width */
     const graph = fittedGraph(lesson), { isCompact, label, scale } = graph;
     const world = el("div", { class: isCompact ? "world compact" : "world", "--label": label.height + "px",
         "--hit": 24 / scale + "px" });
@@ -16,7 +17,7 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor) {
     world.append(lines);
     const edges = graph.edges.map(edge => drawEdge(graph, edge, lines)), nodes = new Map();
     for (const [t, n] of graph.nodes) {
-        const node = drawNode(lesson, t, n, label, isCompact, onclick);
+        const node = drawNode(lesson, t, n, label, onclick);
         nodes.set(t, node);
         world.append(node, ...(lesson === state.lesson ? drawOpener(t, n, label) : []));
     }
@@ -34,7 +35,7 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor) {
 const mostHeight = () => Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : innerHeight < 850
     ? 0.285 : 0.33));
 
-/* If the picture has to be small, its labels keep their size, and the ops are named by the tip and the rule alone. */
+/* If the picture has to be small, its labels keep their size. */
 function fittedGraph(lesson) {
     const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"),
         LEAST = isNarrow() ? 0.8 : 0.66;
@@ -52,7 +53,7 @@ function fittedGraph(lesson) {
     let label = labels(15, 13), graph = made(label), scale = fitting(graph);
     const isCompact = scale < 0.9;
     if (isCompact) {
-        label = labels(15 / Math.max(0.66, scale), 3);
+        label = labels(15 / Math.max(0.66, scale), 13 / Math.max(0.66, scale));
         graph = made(label);
         scale = fitting(graph);
     }
@@ -89,11 +90,11 @@ function drawEdge(graph, edge, lines) {
     return { ...edge, points, path, head, flow, part: edge.unit.parts.find(part => part.tensor === edge.t) };
 }
 
-function drawNode(lesson, t, n, label, isCompact, onclick) {
+function drawNode(lesson, t, n, label, onclick) {
     const map = (kind, numbers) => el("span", { class: "map " + kind, "--w": n.box.w + "px", "--h": n.box.h + "px" },
         paint(lesson, t, n.box, numbers, kind),
         el("span", { class: "q" }, "?"));
-    const op = t.unit && !isCompact && (t.unit.group ? "" : opName(t.unit.op));
+    const op = t.unit && (t.unit.group ? "" : opName(t.unit.op));
     const node = el("button",
         { class: `node ${t.unit ? "" : "leaf"} ${n.box.isUnder ? "under" : ""} ${t.shape.length ? "" : "scalar"}`,
         tabindex: "-1",

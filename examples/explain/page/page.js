@@ -2,7 +2,7 @@
  *
  *     #2/b3.0/g4.3                lesson 2, the step b3.0 (plan.js), the number g4.3 (views.js)
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
- *     #2/f3&present               in present mode
+ *     #2/f3&present               in present mode; &present=key: with the key steps alone
  *     #play&seed=3                the playground (play.js)
  *
  * Addresses that counted steps, #lesson=2&step=12&cell=g4.3 or #2/12, lead to the nearest step. */
@@ -10,12 +10,13 @@
 
 /* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; hide:
  * predict first; hint: the terms of a hidden number are shown; bet: the option of the cover; trailer: the step that the
- * opening shows; moved: the step is new, so it may move; compare: two states are side by side; printing: what is drawn is
+ * opening shows; moved: the step is new, so it may move; tape: is the
+ * picture of the tape shown in present mode; null: where a step leaves it room; keys: only the key steps are shown; compare: two states are side by side; printing: what is drawn is
  * for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
     bet: null, trailer: null,
     moved: false, compare: false, printing: "", derivatives: false, program: false,
-    layout: null, guessed: null, others: false };
+    layout: null, guessed: null, others: false, tape: null, keys: false };
 
 const stepNow = () => state.lesson.steps[state.step];
 const isPlaying = () => !byId("play").hidden;
@@ -26,13 +27,15 @@ const isPlaying = () => !byId("play").hidden;
 const addressOf = (step, key) =>
     `#${state.lesson.name}/${step.id}` + (readKey(key) ? "/" + key : "") + Controls.suffix();
 
+const presentWord = () => (isPresenting() ? "&present" + (state.keys ? "=key" : "") : "");
+
 function writeAddress() {
     if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
     const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash &&
         !isPresenting();
     try {
         history.replaceState(null, "", isFirst ? location.pathname + location.search
-            : addressOf(stepNow(), state.chosen) + (isPresenting() ? "&present" : ""));
+            : addressOf(stepNow(), state.chosen) + presentWord());
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
@@ -81,7 +84,7 @@ function readAddress() {
     document.body.classList.toggle("playing", isPlay);
     if (isPlay !== wasPlaying) scrollTo(0, 0);
     closePanel();
-    if (wanted.has("present")) setPresent(true);
+    if (wanted.has("present")) setPresent(true, wanted.get("present") === "key");
     wanted.delete("present");
     if (isPlay) return drawTabs("play");
     const found = lessons.find(each => each.name === name),
@@ -125,6 +128,19 @@ function drawTabs(name) {
     }
 }
 
+/* The step on (1) or back (-1) from here: of the key steps if only those are wanted. */
+function nextStep(by) {
+    const keys = state.keys ? keySteps(state.lesson) : null, { steps } = state.lesson;
+    let n = state.step + by;
+    while (keys && n > 0 && n < steps.length && !keys.has(n)) n += by;
+    return n;
+}
+
+function toggleKeys() {
+    state.keys = !state.keys;
+    drawAgain();
+}
+
 function goTo(n) {
     const to = Math.max(0, Math.min(state.lesson.steps.length - 1, n));
     if (to === state.step) return;
@@ -144,14 +160,32 @@ function goTo(n) {
 function draw() {
     const step = stepNow();
     document.body.classList.toggle("at-cover", step.kind === "cover");
+    foldTape(state.tape === false);
     drawBar();
     drawStep();
     drawWords();
-    settle();
+    if (settle() > 0 && isPresenting() && state.tape === null) {
+        foldTape(true);
+        drawStep();
+        drawWords();
+        settle();
+    }
     updateMachine();
     const rule = byId("step").querySelector("h1, .rule h2");
     byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}`;
     writeAddress();
+}
+
+/* On a low projector the picture of the tape gives its place to a step that needs it; a button and a key bring it back. */
+function foldTape(isFolded) {
+    const tapeless = isFolded && isPresenting();
+    document.body.classList.toggle("tapeless", tapeless);
+    byId("tape").setAttribute("aria-pressed", String(!tapeless));
+}
+
+function toggleTape() {
+    state.tape = document.body.classList.contains("tapeless");
+    drawAgain();
 }
 
 /* The same step once more; the focus stays where it was. */
@@ -165,16 +199,17 @@ function drawAgain() {
 
 /* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */
 function drawBar() {
-    const { lesson, step } = state, bar = byId("scrub"), asks = new Set();
+    const { lesson, step } = state, bar = byId("scrub"), asks = new Set(), keys = state.keys && keySteps(lesson);
     (lesson.questions || []).forEach((question, n) => lesson.steps.forEach((each, m) => isAsked(question, each) &&
         !lesson.right.has(n) && asks.add(m)));
     fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o",
         n === step ? "on" : n < step ? "past" : "",
-        asks.has(n) ? "ask" : ""].join(" ").trim() })));
+        asks.has(n) ? "ask" : "", keys && !keys.has(n) ? "beside" : ""].join(" ").trim() })));
     byId("count").textContent = phaseOf(lesson, step);
     byId("back").disabled = step === 0;
     byId("next").disabled = step === lesson.steps.length - 1;
     byId("predict").setAttribute("aria-pressed", String(state.hide));
+    byId("keys").setAttribute("aria-pressed", String(state.keys));
 }
 
 function stepInBar(x) {
@@ -243,7 +278,8 @@ function watchStep(box) {
     box.addEventListener("mousedown", event => event.target.closest(".c") && event.preventDefault());
     box.addEventListener("click", event => {
         const cell = event.target.closest(".c");
-        if (cell) choose(cell.dataset.key === state.chosen ? null : cell.dataset.key);
+        if (cell && canPick(cell)) togglePick(cell);
+        else if (cell) choose(cell.dataset.key === state.chosen ? null : cell.dataset.key);
     });
     const hover = key => {
         if (state.hover === key || byId("terms")?.contains(document.activeElement)) return;
@@ -267,12 +303,14 @@ function rebuild() {
 function begin() {
     let timer = 0;
     drawMenu();
-    byId("back").addEventListener("click", () => goTo(state.step - 1));
-    byId("next").addEventListener("click", () => goTo(state.step + 1));
+    byId("back").addEventListener("click", () => goTo(nextStep(-1)));
+    byId("next").addEventListener("click", () => goTo(nextStep(1)));
     byId("scrub").addEventListener("click", event => goTo(stepInBar(event.clientX)));
     byId("scrub").addEventListener("mousemove", event =>
         (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));
     byId("predict").addEventListener("click", togglePredict);
+    byId("tape").addEventListener("click", toggleTape);
+    byId("keys").addEventListener("click", toggleKeys);
     watchStep(byId("step"));
     beginPanels();
     addEventListener("keydown", onKey);

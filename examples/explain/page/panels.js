@@ -36,7 +36,8 @@ function closePanel(back) {
     if (state.lesson && !isPlaying()) drawAgain();
 }
 
-function setPresent(on) {
+function setPresent(on, keys = false) {
+    state.keys = on && keys;
     document.documentElement.classList.toggle("present", on);
     byId("b-present").setAttribute("aria-pressed", String(on));
     if (on) state.hide = true;

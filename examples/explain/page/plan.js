@@ -153,6 +153,13 @@ function stepOf({ steps }, id) {
     return found >= 0 ? found : kind === "a" ? inside("b") : found;
 }
 
+/* The steps of a short class: those that the lesson names ("key"), with a bet or a question, and both ends. */
+function keySteps(lesson) {
+    const { steps, key = [], bet, questions = [] } = lesson, last = steps.length - 1;
+    const asked = questions.map(question => (question.at ? stepOf(lesson, question.at) : -1));
+    return new Set([0, last, ...[...key, bet && bet.at].map(id => stepOf(lesson, id)), ...asked].filter(n => n >= 0));
+}
+
 /* The names of the steps as addresses counted them before steps had names: a step for each line forward, the start, then
  * a step for each line backward, and one for each addition. */
 function countedSteps({ tape: { lines, tensors } }) {

@@ -16,7 +16,7 @@ function drawShare() {
         said.textContent = "Copied.";
     };
     const presents = el("input", { type: "checkbox", onchange: () =>
-        (input.value = location.href + (presents.checked ? (location.hash ? "&present" : "#&present") : "")) });
+        (input.value = location.href + (presents.checked ? (location.hash ? "" : "#") + "&present" : "")) });
     return [el("h2", {}, "A link to what you see"), el("div", { class: "fields" }, input, button("copy", copy),
         !isPlaying() && el("label", {}, presents, "in present mode"), said),
         el("div", { class: "buttons" },

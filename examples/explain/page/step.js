@@ -61,40 +61,47 @@ function narrowTables() {
     return layout.cell >= layout.least;
 }
 
+const lowest = list => Math.max(0, ...list.filter(each => each.getClientRects().length).map(each =>
+    each.getBoundingClientRect().bottom)) + scrollY;
+
+/* Where the step ends, with its words and the open question. */
+const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, #terms > *"),
+    ...byId("below").querySelectorAll("#words > .text, .verdict, #questions > .question")]);
+
 /* On a wide window the step ends above its lower edge: with smaller words, lower rows, and, of large tables, fewer rows in
- * view at a time. */
+ * view at a time. Returns how many pixels are cut off nevertheless. */
 function settle() {
     const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
         limit = innerHeight - 6;
     below.classList.remove("small");
-    if (!picture || !items || innerWidth < 1100) return;
-    const bottom = list => Math.max(...list.map(each => each.getBoundingClientRect().bottom)) + scrollY;
-    const step = () => bottom([items, ...byId("terms").children]);
-    const all = () => Math.max(step(),
-        bottom([items, ...byId("words").querySelectorAll(".text, .verdict, .question")]));
-    if (all() > limit) below.classList.add("small");
-    if (all() > limit && byId("questions")) moveQuestions(all);
-    const over = (below.classList.contains("full") ? all() : step()) - limit,
-        rows = items.clientHeight / (layout.height + 2);
-    if (over <= 0) return;
-    const height = Math.max(24 * enlarged(), layout.height - over / rows);
-    items.style.setProperty("--ch", height + "px");
-    items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
-    if (step() > limit) cutTables(items, step() - limit);
+    if (!picture || !items || innerWidth < 1100) return 0;
+    const step = () => lowest([items, ...byId("terms").children]);
+    if (endOfAll() > limit) below.classList.add("small");
+    if (endOfAll() > limit && byId("questions")) moveQuestions();
+    const isUnder = below.classList.contains("full") || (byId("questions") && byId("step").contains(byId("questions"))),
+        over = () => (isUnder ? endOfAll() : step()) - limit;
+    let { height } = layout;
+    for (let n = 0; n < 4 && over() > 0 && height > 24 * enlarged(); n++) {
+        height = Math.max(24 * enlarged(), height - over() * (height + 2) / items.clientHeight);
+        items.style.setProperty("--ch", height + "px");
+        items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
+    }
+    if (over() > 0) cutTables(items, over());
     showTerms();
+    return Math.max(0, endOfAll() - limit);
 }
 
 /* The questions stand under the line of terms, if they end higher there. */
-function moveQuestions(bottom) {
+function moveQuestions() {
     const questions = byId("questions"), words = questions.parentElement, next = questions.nextSibling,
-        before = bottom();
+        before = endOfAll();
     byId("terms").after(questions);
-    if (questions.getBoundingClientRect().bottom + scrollY >= before) words.insertBefore(questions, next);
+    if (endOfAll() >= before) words.insertBefore(questions, next);
 }
 
 /* Tables that stand in lines lose so many pixels of height: the highest ones first. What is cut off scrolls. */
 function cutTables(items, over) {
-    const LEAST = 100 * enlarged(), panels = [...items.querySelectorAll(".panels")], lines = new Map();
+    const LEAST = 84 * enlarged(), panels = [...items.querySelectorAll(".panels")], lines = new Map();
     for (const each of panels) {
         const { top } = each.closest(".item").getBoundingClientRect();
         lines.set(top, Math.max(lines.get(top) || 0, each.clientHeight));
@@ -126,6 +133,7 @@ function drawHeads(panels) {
         state.panel = p;
         state.chosen = null;
         drawStep();
+        settle();
         byId("step").querySelectorAll(".heads button")[p].focus();
     };
     return el("div", { class: "heads", role: "group", "aria-label": "which part" }, range(panels, p =>
