@@ -242,7 +242,8 @@ const LessonKind lesson_2 = {
     .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
-    .keys = {{"S"}, {"S / sqrt(d)"}, {"A"}, {"Y"}, {"loss"}, {"Y", "V"}},
+    .keys =
+        {{"S", NULL}, {"S / sqrt(d)", NULL}, {"A", NULL}, {"Y", NULL}, {"loss", NULL}, {"Y", "V"}},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rate = 0.02,
     .build = build,

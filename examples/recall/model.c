@@ -55,7 +55,7 @@ static Tensor *attend(Recall *net, Tensor *q, Tensor *k, Tensor *v, const Sequen
     if (net->dot) y = nn_dot_product_attention_forward(net->dot, q, k, v, mask);
     else if (net->additive) y = nn_additive_attention_forward(net->additive, q, k, v, mask);
     else y = mean(net, q, v, mask);
-    return nn_linear_forward(net->answer, y);
+    return ag_name(nn_linear_forward(net->answer, y), "logits");
 }
 
 Tensor *recall_forward(Recall *net, const Sequences *s) {
@@ -67,8 +67,8 @@ Tensor *recall_forward(Recall *net, const Sequences *s) {
 
 /* -log of the probability of the right value, the mean over all questions. */
 static Tensor *loss_of(const Recall *net, Tensor *answered, const Sequences *s) {
-    Tensor *logits = ag_reshape(answered, SHAPE(-1, net->options.values));
-    Tensor *answers = ag_reshape(s->answers, SHAPE(-1));
+    Tensor *logits = ag_name(ag_reshape(answered, SHAPE(-1, net->options.values)), "all logits");
+    Tensor *answers = ag_name(ag_reshape(s->answers, SHAPE(-1)), "all answers");
     return ag_cross_entropy(logits, answers, IGNORED, REDUCE_MEAN);
 }
 

@@ -57,6 +57,9 @@ function check() {
     }
     checkBars($('#play-map [aria-pressed="true"]').textContent, all("#play-bars tr"));
     checkCurve();
+    const below = all("#play-settings, #play-buttons, #play-curve").map(each => each.getBoundingClientRect().bottom + scrollY);
+    if (innerWidth >= 1100) expectHere(Math.max(...below) <= innerHeight, `the controls and the curve end at ${Math.max(...below).toFixed(0)}`);
+    for (const node of all(".node .name")) expectHere(!node.textContent.includes("%"), node.textContent + " is no name");
     for (const control of all("#play button, #play input, #play select"))
         expectHere(control.tabIndex === 0 && (control.textContent.trim() || control.closest("label")),
             `${control.outerHTML}: no keys reach it, or it has no name`);

@@ -9,12 +9,13 @@
 
 const LANE = 12; /* pixels between two tables of a layer */
 
-/* Sizes of a tensor's small tables in pixels: c a cell, w and h the value; both the value and its gradient, side by side
- * or under each other. */
+/* Sizes of a tensor's small tables in pixels: cw and ch a cell, gap between panels, w and h the value; both the value and
+ * its gradient, side by side or under each other. A cell of a large table is smaller than a pixel. */
 function boxOf(t) {
-    const columns = t.panels * t.columns, c = Math.max(1, Math.min(9, Math.floor(48 / columns),
-        Math.floor(34 / t.rows)));
-    const own = t.shape.length ? { c, w: columns * c + (t.panels - 1) * 3, h: t.rows * c } : { c: 24, w: 24, h: 24 };
+    const columns = t.panels * t.columns, c = Math.min(9, Math.floor(48 / columns), Math.floor(34 / t.rows));
+    const cw = Math.max(c, Math.min(1, Math.max(5, 60 - 3 * t.panels) / columns)), ch = Math.max(c, Math.min(1, 48 / t.rows)), gap = cw >= 1 ? 3 : 3 * cw;
+    const own = t.shape.length ? { cw, ch, gap, w: columns * cw + (t.panels - 1) * gap, h: t.rows * ch }
+        : { cw: 24, ch: 24, gap: 0, w: 24, h: 24 };
     const isUnder = own.w >= 1.5 * own.h && t.shape.length > 0;
     const both = !t.grad ? own : isUnder ? { w: own.w, h: 2 * own.h + 4 } : { w: 2 * own.w + 4, h: own.h };
     return { ...own, isUnder, mapW: both.w + 6, mapH: both.h + 6 };

@@ -38,7 +38,7 @@ const mostHeight = () => Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPres
 /* If the picture has to be small, its labels keep their size. */
 function fittedGraph(lesson) {
     const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"),
-        LEAST = isNarrow() ? 0.8 : 0.66;
+        LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : 0.66;
     pen.font = "12.5px serif";
     const below = (height, op) => t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4);
     const labels = (height, op) => ({ height, below: below(height, op), width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 +
@@ -124,19 +124,19 @@ function drawOpener(t, n, label) {
 }
 
 /* The numbers of a tensor as colours: blue above 0, vermillion below. */
-function paint(lesson, t, { c, w, h }, numbers, kind) {
+function paint(lesson, t, { cw, ch, gap, w, h }, numbers, kind) {
     const ratio = Math.min(3, (devicePixelRatio || 1) * 2),
         canvas = el("canvas", { width: Math.ceil(w * ratio), height: Math.ceil(h * ratio) });
     const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement),
         get = name => style.getPropertyValue(name);
-    const [above, below, empty, grey] = ["--pos", "--neg", "--cell", "--grey"].map(get), gap = c >= 5 ? 1 : 0,
+    const [above, below, empty, grey] = ["--pos", "--neg", "--cell", "--grey"].map(get), line = cw >= 5 ? 1 : 0,
         isPlain = isWhole(t.type) && kind === "value";
     const largest = largestOf(numbers.filter(x => Math.abs(x) <= 1e4)),
         top = kind === "grad" ? lesson.topGrad : lesson.topValue;
     pen.scale(ratio, ratio);
     numbers.forEach((x, i) => {
         const p = Math.floor(i / (t.rows * t.columns)), r = Math.floor(i / t.columns) % t.rows, q = i % t.columns;
-        const at = [p * (t.columns * c + 3) + q * c, r * c, c - gap, c - gap];
+        const at = [p * (t.columns * cw + gap) + q * cw, r * ch, cw - line, ch - line];
         pen.fillStyle = empty;
         pen.fillRect(...at);
         pen.globalAlpha = isPlain ? (x ? 0.45 : 0) : strengthOf(x, Math.abs(x) > 1e4 ? Math.abs(x) : largest, top);

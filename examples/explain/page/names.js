@@ -8,17 +8,18 @@
 
 const plain = name => name.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²").replace(/'(?![A-Za-z])/g, "ᵀ");
 
-/* A tensor without a name is called by the line that makes it, %5. */
-const nameOf = t => t.name || (t.producer ? "%" + t.producer.line : t.type === "bool" ? "mask" : "x" + t.number);
+/* A tensor without a name is called by its op and its line, softmax 5; a transposed one by what it was, keysᵀ. */
+const nameOf = t => t.name || (!t.producer ? (t.type === "bool" ? "mask" : "x" + t.number)
+    : t.producer.op === "transpose" && t.twin?.name ? t.twin.name + "'" : `${opName(t.producer.op)} ${t.producer.line}`);
 
 /* The second, short name that rules use, if the lesson gives one. */
 const symbolOf = t => t.symbol || nameOf(t);
 
 /* The name of what stands there when t is drawn transposed. */
-const flip = name => (name.endsWith("'") ? name.slice(0, -1) : /^[\w.%]+$/.test(name) ? name + "'" : `(${name})'`);
+const flip = name => (name.endsWith("'") ? name.slice(0, -1) : /^[\w.]+$/.test(name) ? name + "'" : `(${name})'`);
 const flippedName = t => (t.twin ? symbolOf(t.twin) : flip(symbolOf(t)));
 
-const gradName = name => (/^%?\w+(\.\w+)*'?$/.test(name) ? "d" + name : `d(${name})`);
+const gradName = name => (/^\w+(\.\w+)*'?$/.test(name) ? "d" + name : `d(${name})`);
 
 /* A name in italics, with subscripts: W_q. */
 function nameEl(name, tag = "i") {

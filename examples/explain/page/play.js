@@ -282,7 +282,7 @@
 
     function drawCurve() {
         const figure = byId("play-curve"), { losses, step } = run, { points, each } = pointsOf(losses);
-        const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : 260;
+        const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : innerHeight < 800 ? 190 : 260;
         const scale = scaleOf(points, byId("play-log").checked), curves = [{ name: "right", points }];
         const label = losses.length
             ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
