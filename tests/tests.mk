@@ -34,7 +34,7 @@ $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
 $(BUILD)/tests/test_pronounce: $(call objects,$(wildcard examples/pronounce/*.c))
-$(patsubst %,$(BUILD)/tests/test_%,explain play rule sources steps): $(COMMON) $(LESSONS)
+$(patsubst %,$(BUILD)/tests/test_%,explain play rule rule_box sources steps): $(COMMON) $(LESSONS)
 $(BUILD)/tests/test_inspect$(EXE): $(BUILD)/obj/examples/explain/json.o
 $(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c) examples/explain/json.c)
 $(BUILD)/tests/test_exercises: $(call objects,examples/explain/json.c)

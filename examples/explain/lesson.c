@@ -383,6 +383,46 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     return !tensor_error();
 }
 
+static void write_help(FILE *file) {
+    for (int i = 0; i < rule_num_help; i++) {
+        fprintf(file, "%s{\"text\":", i ? ",\n" : "");
+        json_write_string(file, rule_help[i].text);
+        json_write_member(file, "says", rule_help[i].says);
+        putc('}', file);
+    }
+}
+
+/* The names are those of the lesson. */
+static bool write_places(Lesson *l, FILE *file) {
+    RuleAlias aliases[LESSON_SHORTS + 1];
+    l->planting.aliases = aliases;
+    l->planting.num_aliases = find_aliases(l, aliases);
+    const bool done = rule_write_places(&l->planting, file);
+    l->planting.aliases = NULL;
+    l->planting.num_aliases = 0;
+    return done;
+}
+
+char *lesson_box_as_json(int number, LessonOptions options) {
+    Lesson lesson;
+    char *json;
+    FILE *file = data_open(&json);
+    options.train = false;
+    if (lesson_open(&lesson, number, options) && file) {
+        fprintf(file, "{\"box\":{\"help\":[");
+        write_help(file);
+        putc(']', file);
+        rule_write(&lesson.planting, file);
+        write_places(&lesson, file);
+        fprintf(file, "}}\n");
+    }
+    lesson_close(&lesson);
+    data_close(file, json);
+    if (!tensor_error()) return json;
+    free(json);
+    return NULL;
+}
+
 /* What is in use in at least one lesson: the wrong rule, and of the formulas those without a
  * refusal. */
 typedef struct {

@@ -54,6 +54,10 @@ void lesson_close(Lesson *lesson);
  * {"lessons": [...]}, a string that the caller frees. NULL and an error on failure, for example if
  * first is last, and the wrong rule changes no line of this lesson. */
 char *lessons_as_json(int first, int last, LessonOptions options);
+/* The same for what a box for a rule needs: {"box":{"help":[{"text":"a @ b","says":"..."}, ...],
+ * "planted":..., "places":...}}, see rule_plant.h. It takes a tenth of the time: nothing is
+ * differentiated once more for the terms. */
+char *lesson_box_as_json(int number, LessonOptions options);
 /* Does lesson `number` have this part? Every lesson has the part 'a'. */
 bool lesson_has_part(int number, char part);
 

@@ -23,6 +23,7 @@ typedef struct {
     int lesson;
     LessonOptions options;
     LessonEdit *edits; /* memory for one edit per line of the request */
+    bool box;          /* only what a box for a rule needs */
 } Asked;
 
 /* "3" or, for its second half, "3b". */
@@ -40,6 +41,8 @@ static bool read_lesson_name(const char *value, Asked *asked) {
 static bool take_setting(void *context, const char *key, const char *value) {
     Asked *asked = context;
     if (strcmp(key, "lesson") == 0) return read_lesson_name(value, asked);
+    if (strcmp(key, "box") == 0) asked->box = strcmp(value, "0") != 0;
+    if (strcmp(key, "box") == 0) return true;
     if (strcmp(key, "set") != 0) return lesson_set(&asked->options, key, value);
     return lesson_read_edit(&asked->edits[asked->options.num_edits++], value);
 }
@@ -61,7 +64,8 @@ static char *answer_as_json(char *text) {
     asked.options.edits = asked.edits;
     if (!asked.edits) tensor_fail("out of memory for a request of %zu lines", lines);
     else if (read_request(text, &asked))
-        json = lessons_as_json(asked.lesson, asked.lesson, asked.options);
+        json = asked.box ? lesson_box_as_json(asked.lesson, asked.options)
+                         : lessons_as_json(asked.lesson, asked.lesson, asked.options);
     free(asked.edits);
     return json;
 }

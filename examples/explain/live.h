@@ -24,17 +24,24 @@
  * The answer's lesson then has "planted", a list, empty without a rule:
  *
  *     {"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A","formula":"y * dy",
- *      "verdict":"wrong","mistake":"no_sum","why":"It is y dy: the sum over the row is missing."}
+ *      "verdict":"wrong","mistake":"no_sum","why":"It is y dy: the sum over the row is missing.",
+ *      "question":"If one x grows, what happens to the other y of its row?"}
  *
  * typed: false for a rule of the menu, which is listed, too; verdict: "right" or "wrong", compared
  * with the line's own backward; mistake: an id of the exercises, "" if it is none; why: a sentence,
- * "" if nothing is known. The why of a right rule says that it is right for these numbers only, as
- * dy w' is where w is symmetric. "line" and "input" are those of the tape, whose "backward" has the
- * numbers of the formula and its check, "worst"; a formula that is not linear in dy can pass that
- * check, and is wrong here. With "train 1" training has "wrong", the losses with the planted rules.
- * A formula that does not fit makes the whole answer an error,
+ * "" if nothing is known; question: of the mistake, or "". The why of a right rule says that it is
+ * right for these numbers only, as dy w' is where w is symmetric. "line" and "input" are those of
+ * the tape, whose "backward" has the numbers of the formula and its check, "worst"; a formula that
+ * is not linear in dy can pass that check, and is wrong here. With "train 1" training has "wrong",
+ * the losses with the planted rules. A formula that does not fit makes the whole answer an error,
  * {"error":"rule of A, column 5: there is no dz here: ..."}; the column counts in the formula,
  * from 1. An error of the name has no column: "rule of Q: ...".
+ *
+ * With "box 1" the answer has no lesson, but what a box for a rule needs, in a tenth of the time:
+ * {"box":{"help":[{"text":"a @ b","says":"the product of matrices"}, ...], "planted":[as above],
+ * "places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))","names":[...]}]}},
+ * for each gradient the name of its rule, a right formula, and the names that a formula can use
+ * (rule_plant.h). So it is also the way to check a formula while it is typed.
  *
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H

@@ -78,11 +78,21 @@ Tensor *rule_evaluate(RuleFormula *formula, const RuleValues *values);
  */
 Tensor *rule_fit(RuleFormula *formula, Tensor *value, const Tensor *x, bool moves);
 
+/* A row of a short help of the language: "a @ b", "the product of matrices". */
+typedef struct {
+    const char *text, *says;
+} RuleHelp;
+extern const RuleHelp rule_help[];
+extern const int rule_num_help;
+
 /* For rule_parse.c and rule_eval.c. */
 __attribute__((format(printf, 3, 4))) void *rule_complain(RuleFormula *formula, int column,
                                                           const char *format, ...);
 /* "sum", ... by number; NULL after the last one. */
 const char *rule_function(int i);
+/* Can this name stand in a formula as it is? S / sqrt(d) cannot, since x / S / sqrt(d) would be
+ * another formula; d(S / sqrt(d)) can, since its brackets hold it together. */
+bool rule_can_stand(const char *name);
 Tensor *rule_apply_function(int i, Tensor *x);
 
 #endif

@@ -37,6 +37,16 @@ enum { FUNCTIONS = sizeof functions / sizeof *functions };
 const char *rule_function(int i) { return i < FUNCTIONS ? functions[i].name : NULL; }
 Tensor *rule_apply_function(int i, Tensor *x) { return functions[i].apply(x); }
 
+const RuleHelp rule_help[] = {
+    {"a + b  a - b  a * b  a / b", "element by element, with broadcasting"},
+    {"a @ b", "the product of matrices"},
+    {"x'", "x transposed: its last two dimensions swapped"},
+    {"sum(x)  mean(x)  max(x)", "over each row, which becomes one number"},
+    {"sum0(x)", "the sum of all rows, which is one row"},
+    {"exp(x)  log(x)  tanh(x)  sqrt(x)", "element by element"},
+};
+const int rule_num_help = sizeof rule_help / sizeof *rule_help;
+
 /* ---- complaints ------------------------------------------------------------------------------ */
 
 /* "2 x 3" */

@@ -124,11 +124,13 @@ static const RuleMistake *find_mistake(Trial *t, double *const numbers[DRAWS]) {
 
 /* ---- what is right for some numbers ---------------------------------------------------------- */
 
-/* The rule of the line as a formula; NULL if none is known. */
-static const char *right_formula(const Trial *t) {
-    for (int i = 0; i < rule_num_mistakes; i++)
-        if (!rule_mistakes[i].id && formula_in(t, &rule_mistakes[i]))
-            return formula_in(t, &rule_mistakes[i]);
+/* The rule of the line as a formula, which computes its gradients; NULL if none is known. */
+static const char *right_formula(Trial *t) {
+    for (int i = 0; i < rule_num_mistakes && !tensor_error(); i++) {
+        const RuleMistake *m = &rule_mistakes[i];
+        if (!m->id && formula_in(t, m) && computes(t, formula_in(t, m), t->right))
+            return formula_in(t, m);
+    }
     return NULL;
 }
 
@@ -212,6 +214,13 @@ static void say_why(Trial *t) {
 
 /* ---- judging --------------------------------------------------------------------------------- */
 
+static void begin(Trial *t, const TapeLine *shown) {
+    planted_inputs(shown, t->in);
+    t->op = shown->op;
+    t->out = shown->out;
+    t->x = t->in[t->rule->input];
+}
+
 static bool prepare(Trial *t) {
     const int64_t n = tensor_numel(t->x);
     uint64_t state = 17;
@@ -231,6 +240,13 @@ static bool prepare(Trial *t) {
     return planted_scope_of_op(t->line->number, &t->rule->kept, t->scope) && !tensor_error();
 }
 
+static void end(Trial *t) {
+    for (int d = 0; d <= DRAWS; d++) tensor_release(t->dy[d]);
+    free(t->other);
+    free(t->scope);
+    free(t->tried);
+}
+
 static void judge(Trial *t) {
     RuleFormula *f = &t->rule->formula;
     bool done = prepare(t);
@@ -242,10 +258,7 @@ static void judge(Trial *t) {
     if (done && !t->rule->is_right) t->rule->mistake = find_mistake(t, t->own);
     if (done && !t->rule->is_right) say_why(t);
     else if (done) look_behind(t);
-    for (int d = 0; d <= DRAWS; d++) tensor_release(t->dy[d]);
-    free(t->other);
-    free(t->scope);
-    free(t->tried);
+    end(t);
 }
 
 /* Without its hook the line has its own backward. */
@@ -255,10 +268,7 @@ static bool judge_line(PlantedLine *line) {
         TapeLine shown;
         Trial t = {.line = line, .rule = line->rules[k]};
         if (!t.rule || !tape_line(line->number, &shown)) continue;
-        planted_inputs(&shown, t.in);
-        t.op = shown.op;
-        t.out = shown.out;
-        t.x = t.in[k];
+        begin(&t, &shown);
         t.rule->mistake = NULL;
         *t.rule->why = '\0';
         judge(&t);
@@ -270,4 +280,24 @@ bool rule_judge(Planting *p) {
     for (PlantedLine *line = p->first; line; line = line->next)
         if (!judge_line(line)) return false;
     return true;
+}
+
+const char *planted_right_formula(int i, int k) {
+    TapeLine shown;
+    const char *found = NULL;
+    PlantedRule *rule = calloc(1, sizeof *rule);
+    if (!rule) return tensor_fail("out of memory for a rule");
+    rule->input = k;
+    PlantedLine line = {.number = i};
+    Trial t = {.line = &line, .rule = rule};
+    bool done = tape_line(i, &shown);
+    if (done) begin(&t, &shown);
+    line.moves = done && planted_moves(t.op);
+    done = done && prepare(&t);
+    for (int d = 0; d < DRAWS && done; d++) done = by_line(&t, t.dy[d], t.right[d]);
+    if (done) found = right_formula(&t);
+    end(&t);
+    tensor_release(rule->kept);
+    free(rule);
+    return found;
 }

@@ -65,9 +65,7 @@ static int read_sum(Reader *r);
 
 static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* Can this name stand in a formula as it is? S / sqrt(d) cannot, since x / S / sqrt(d) would be
- * another formula; d(S / sqrt(d)) can, since its brackets hold it together. */
-static bool can_stand(const char *name) {
+bool rule_can_stand(const char *name) {
     const size_t n = strlen(name);
     const bool in_brackets = strncmp(name, "d(", 2) == 0 && name[n - 1] == ')';
     return n > 0 && (in_brackets || !strpbrk(name, " +-*/@"));
@@ -81,7 +79,7 @@ static int find_name(const Reader *r) {
     for (int i = 0; i < r->scope->n; i++) {
         const char *name = r->scope->names[i].name;
         const size_t n = strlen(name);
-        if (n <= longest || !can_stand(name) || strncmp(here, name, n) != 0) continue;
+        if (n <= longest || !rule_can_stand(name) || strncmp(here, name, n) != 0) continue;
         if (in_name(name[n - 1]) && in_name(here[n])) continue;
         longest = n;
         found = i;
@@ -95,7 +93,7 @@ static const char *list_names(const RuleScope *scope, char list[120]) {
     *list = '\0';
     for (int i = 0; i < scope->own && used < 90; i++) {
         const RuleName *name = &scope->names[i];
-        if (!can_stand(name->name) || strpbrk(name->name, "( ")) continue;
+        if (!rule_can_stand(name->name) || strpbrk(name->name, "( ")) continue;
         used += (size_t)snprintf(list + used, 120 - used, "%s%.20s", used ? ", " : "", name->name);
     }
     return list;

@@ -74,7 +74,7 @@ static Tensor *find_gradient(const Planting *p, const char *name) {
     return find_tensor(p, inside);
 }
 
-static bool needs_gradient(const TapeLine *line, int k) {
+bool planted_has_gradient(const TapeLine *line, int k) {
     return line->out->grad_fn && k < PLANTED_INPUTS && line->in[k] && line->in[k]->requires_grad;
 }
 
@@ -115,8 +115,7 @@ static void name_gradient(const Tensor *x, char text[RULE_NAME]) {
     snprintf(text, RULE_NAME, strpbrk(x->name, " +-*/@'") ? "d(%.31s)" : "d%.31s", x->name);
 }
 
-/* The same for input k of a line, or "db", as in the op's call, for a name with blanks. */
-static void name_input(const TapeLine *line, int k, char text[RULE_NAME]) {
+void planted_gradient(const TapeLine *line, int k, char text[RULE_NAME]) {
     char argument[RULE_NAME];
     name_gradient(line->in[k], text);
     planted_argument(line, k, argument);
@@ -131,8 +130,8 @@ static bool only_input(const char *name, int i, Place *place) {
     tape_line(i, &line);
     for (int k = 0; k < line.n_in; k++) {
         char gradient[RULE_NAME];
-        if (!needs_gradient(&line, k)) continue;
-        name_input(&line, k, gradient);
+        if (!planted_has_gradient(&line, k)) continue;
+        planted_gradient(&line, k, gradient);
         if (found == 0) *place = (Place){i, k};
         if (found == 0) memcpy(first, gradient, sizeof first);
         if (++found < 2) continue;
@@ -152,7 +151,7 @@ static bool only_reader(const char *name, const Tensor *x, Place *place) {
     name_gradient(x, gradient);
     for (int i = 0; tape_line(i, &line); i++)
         for (int k = 0; k < line.n_in; k++) {
-            if (line.in[k] != x || !needs_gradient(&line, k)) continue;
+            if (line.in[k] != x || !planted_has_gradient(&line, k)) continue;
             if (found == 0) *place = (Place){i, k};
             if (found == 0) snprintf(first, sizeof first, "%.31s", line.out->name);
             if (++found < 2) continue;
@@ -172,12 +171,12 @@ static int input_named(const Planting *p, int i, const char *name) {
     const Tensor *of = find_gradient(p, name);
     tape_line(i, &line);
     for (int k = 0; k < line.n_in; k++)
-        if (needs_gradient(&line, k) && (line.in[k] == x || line.in[k] == of)) return k;
+        if (planted_has_gradient(&line, k) && (line.in[k] == x || line.in[k] == of)) return k;
     for (int k = 0; k < line.n_in; k++) {
         planted_argument(&line, k, argument);
         const bool same = strcmp(argument, name) == 0;
         const bool is_gradient = *name == 'd' && strcmp(argument, name + 1) == 0;
-        if (*argument && needs_gradient(&line, k) && (same || is_gradient)) return k;
+        if (*argument && planted_has_gradient(&line, k) && (same || is_gradient)) return k;
     }
     return -1;
 }
@@ -202,6 +201,13 @@ static bool find_place(const Planting *p, const char *name, Place *place) {
     if (maker_of(x) >= 0) return only_input(name, maker_of(x), place);
     if (!x) x = find_gradient(p, name);
     return x ? only_reader(name, x, place) : find_pair(p, name, place);
+}
+
+bool planted_leads_to(const Planting *p, const char *name, int i, int k) {
+    Place place = {0};
+    const bool found = find_place(p, name, &place);
+    if (!found) tensor_clear_error();
+    return found && place.line == i && place.k == k;
 }
 
 /* ---- planting -------------------------------------------------------------------------------- */
@@ -328,6 +334,7 @@ static void write_rule(FILE *file, const PlantedLine *line, const PlantedRule *r
     json_write_member(file, "verdict", rule->is_right ? "right" : "wrong");
     json_write_member(file, "mistake", rule->mistake ? rule->mistake->id : "");
     json_write_member(file, "why", rule->why);
+    json_write_member(file, "question", rule->mistake ? rule->mistake->question : "");
     putc('}', file);
 }
 

@@ -63,10 +63,16 @@ bool rule_plant_assign(Planting *planting, int line, unsigned inputs);
  * False with an error if memory is out. */
 bool rule_judge(Planting *planting);
 /* Writes ,"planted":[{"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A",
- * "formula":"y * dy","verdict":"wrong","mistake":"no_sum","why":"..."}, ...]. typed: planted by
- * rule_plant; verdict: "right" or "wrong"; mistake: its id, or ""; why: what the formula computes,
- * or ""; of a right rule, that it is right for these numbers only. */
+ * "formula":"y * dy","verdict":"wrong","mistake":"no_sum","why":"...","question":"..."}, ...].
+ * typed: planted by rule_plant; verdict: "right" or "wrong"; mistake: its id, or ""; why: what the
+ * formula computes, or ""; of a right rule, that it is right for these numbers only; question: of
+ * the mistake, or "". */
 void rule_write(const Planting *planting, FILE *file);
+/* Writes ,"places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
+ * "names":[{"name":"dA","is":"dy"}, ...]}, ...], one for each gradient that a rule can compute.
+ * name: for rule_plant; formula: a right one, "" if none is known; is: "dy", "y", "input", with
+ * "input":k, "number", with its value, or "table". */
+bool rule_write_places(const Planting *planting, FILE *file);
 /* Are all planted rules right, as far as they are judged? */
 bool rule_all_right(const Planting *planting);
 /* The tape must have ended, or have no planted line. */
@@ -74,12 +80,13 @@ void rule_free(Planting *planting);
 
 /* ---- mistakes: rule_mistakes.c --------------------------------------------------------------- */
 
-/* A mistake of the exercises that a formula can say; without an id the right formula. */
+/* A mistake of the exercises that a formula can say; without an id a right formula. */
 typedef struct {
     const char *ops; /* between blanks */
     const char *id;
     const char *formula[3]; /* of each input, in the names of the op's call; NULL: is right */
     const char *sentence;
+    const char *question; /* whose answer is the mend */
 } RuleMistake;
 extern const RuleMistake rule_mistakes[];
 extern const int rule_num_mistakes;

@@ -29,6 +29,17 @@ struct PlantedLine {
 /* Registers the hook of the line's rules. */
 bool planted_hook_on(PlantedLine *line);
 
+/* rule_judge.c: a right formula for the gradient of input k of line i, in the names of the op's
+ * call; NULL if none is known, or with an error if memory is out. The line must have no hook. */
+const char *planted_right_formula(int i, int k);
+/* rule_plant.c: does this name lead to input k of line i? */
+bool planted_leads_to(const Planting *planting, const char *name, int i, int k);
+/* "dA" or "d(S / sqrt(d))", the gradient of input k; "db", as in the op's call, for a name with
+ * blanks. */
+void planted_gradient(const TapeLine *line, int k, char text[RULE_NAME]);
+/* Does input k of the line get a gradient? */
+bool planted_has_gradient(const TapeLine *line, int k);
+
 /* rule_names.c: does an op only move numbers? */
 bool planted_moves(const char *op);
 /* The first inputs; line->in itself is valid until the next op only. */
