@@ -23,9 +23,9 @@ PACK       = gzip -9n
 # unpack.js unpacks both in the page.
 PAGE_AT  = $(BUILD)/obj/examples/explain/page
 PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html unpack.js page.css.gz page.js.gz)
-STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step play media)
+STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step rulebox play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures \
-             compare tables layout machine predict terms step words questions charts cover controls change panels \
+             compare tables layout machine predict terms step words questions charts cover planted controls rulebox exercise change panels \
              share paper keys page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.

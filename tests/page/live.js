@@ -216,14 +216,14 @@ async function breakRules(name) {
         expect(red().length >= redLines.length + redLeaves.length, `${what}: red checks are ${red()}`);
         expect($(`[data-rule="${key}"]`).getAttribute("aria-pressed") === "true" && all("#panel .red a").length >= red().length, `${what}: the panel says something else`);
         expect(new Set(all("#panel polyline").map(line => line.getAttribute("class"))).size === 2, `${what}: the losses of both rules are not there`);
-        const { right, wrong: losses } = state.lesson.training;
+        const { right, wrong: losses } = Controls.training();
         expect(right.length === 200 && losses.length === 200 && String(right) !== String(losses), `${what}: the trainings do not differ`);
         await go($("#panel .red a").getAttribute("href"));
         expect($("#step .tick.wrong"), `${what}: its link leads to a right check`);
         if (key !== "assign") expect($("#step .tick.wrong").textContent.includes(wrong), `${what}: the step does not show its rule`);
         await sideBySide(what);
         const broken = where();
-        await go(broken.replace("&rule=", "&break="));
+        await go(broken.replaceAll("&rule=", "&break="));
         expect(where() === broken, `${what}: break= does not mean rule=`);
         [...$("#state").querySelectorAll("button")].find(each => each.textContent === "undo").click();
         expect(red().length === 0 && $("#state").hidden && !where().includes("rule"), `${what}: the right rule does not come back`);

@@ -77,28 +77,44 @@ function updateValues() {
 
 /* ---- break it ----------------------------------------------------------------------------------------------------- */
 
+/* A rule of the menu is planted as formulas, "A: y * dy", as if the reader had written them; "assign" is none. */
+const keyOfRule = text => "rule:" + text.slice(0, text.indexOf(":"));
+const formulaOfRule = text => text.slice(text.indexOf(":") + 1).trim();
+const isPlanted = ({ key, formulas = [] }) => state.lesson.rule === key ||
+    (formulas.length > 0 && formulas.every(text => (state.lesson.planted || []).some(each => each.typed && each.rule === text)));
+
+function plantMenuRule(chosen) {
+    const { rules = [] } = state.lesson, isOn = isPlanted(chosen), { key, formulas = [] } = chosen;
+    const without = Object.fromEntries(rules.filter(isPlanted).flatMap(each => (each.formulas || []).map(text => [keyOfRule(text), null])));
+    const wanted = isOn ? [] : formulas.map(text => [keyOfRule(text), formulaOfRule(text)]);
+    return Controls.change({ ...without, rule: isOn || formulas.length ? "" : key, ...Object.fromEntries(wanted) });
+}
+
 function drawBreak() {
-    const { rules = [], rule, training } = state.lesson, choose = key => {
-        const said = Controls.change({ rule: rule === key ? "" : key });
+    const { rules = [] } = state.lesson, choose = rule => {
+        const said = plantMenuRule(rule);
         if (said) tellPanel(said);
-        byId("panel").querySelector(`[data-rule="${key}"]`)?.focus();
+        byId("panel").querySelector(`[data-rule="${rule.key}"]`)?.focus();
     };
-    const card = ({ key, title, wrong, right }) => el("button",
-        { class: "rulebox", "data-rule": key, "aria-pressed": String(rule === key), disabled: !Controls.isLive(),
-        onclick: () => choose(key) }, el("b", {}, title), el("code", {}, typeset(wrong)),
-            el("small", {}, "in place of ", el("code", {}, typeset(right))));
+    const formula = ({ formulas = [], wrong }) => (formulas.length ? formulas.map(text => el("code", {}, text)) : el("code", {}, typeset(wrong)));
+    const card = rule => el("button",
+        { class: "rulebox", "data-rule": rule.key, "aria-pressed": String(isPlanted(rule)), disabled: !Controls.isLive(),
+        onclick: () => choose(rule) }, el("b", {}, rule.title), formula(rule),
+            el("small", {}, "in place of ", el("code", {}, typeset(rule.right))));
     return [el("h2", {}, "Break a rule of backward"), rules.length === 0 &&
         el("p", {}, "No line of this tape has a rule that can be broken here."),
-        el("div", { class: "rules" }, rules.map(card)), rule && drawDamage(training),
-        el("div", { class: "buttons" }, rule && el("button",
-            { onclick: () => tellPanel(Controls.change({ rule: "" })) }, "put the right rule back")),
+        el("div", { class: "rules" }, rules.map(card)), Controls.isLive() && el("p", {},
+            "To write one of your own, press ", el("b", {}, "your rule"), " at a step of backward, or w."),
+        isBroken(state.lesson) && drawDamage(),
+        el("div", { class: "buttons" }, hasRules(state.lesson) && el("button",
+            { onclick: () => tellPanel(Controls.takeBackRules()) }, "put the right rule back")),
             el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? ""
             : Live.refused)];
 }
 
 /* What the checks see of a wrong rule, and what the losses do not. */
-function drawDamage({ right, wrong } = {}) {
-    const links = redChecks(state.lesson), last = list => Number(list[list.length - 1]);
+function drawDamage() {
+    const { right, wrong } = Controls.training(), links = redChecks(state.lesson), last = list => Number(list[list.length - 1]);
     const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) },
         { name: "wrong", losses: wrong.map(Number) }]);
     const isAsGood = wrong && last(wrong) < 2 * last(right);
@@ -126,20 +142,28 @@ function redChecks(lesson) {
 
 /* ---- the strip: which state is shown, if it is not the recorded one ------------------------------------------------ */
 
+/* What the rules are that the reader has put in the place of the right ones. */
+function wordsOfRules() {
+    const { rules = [], rule, planted = [] } = state.lesson, byKey = rules.filter(({ key }) => key === rule);
+    const others = planted.filter(each => each.typed && (isWrong(each) || !isBroken(state.lesson)));
+    const words = each => menuRuleOf(state.lesson, each)?.title || `your rule of ${each.name}`;
+    return [...new Set([...byKey.map(({ title }) => title), ...others.map(words)])].join(", ");
+}
+
 function drawState() {
-    const { rules = [], rule } = state.lesson, broken = rules.find(({ key }) => key === rule),
-        isChanged = Controls.isChanged();
-    const checks = broken ? state.lesson.steps.filter(step => checkOfStep(step) === "wrong") : [];
-    byId("state").hidden = Controls.isLoading() || (!isChanged && !broken);
-    byId("state").classList.toggle("broken", !!broken);
-    fill(byId("state"), broken ? el("span", {}, el("b", {}, "Broken: "), broken.title, ". ",
+    const isOff = isBroken(state.lesson), isChanged = Controls.isChanged(), words = hasRules(state.lesson) && wordsOfRules();
+    const checks = isOff ? state.lesson.steps.filter(step => checkOfStep(step) === "wrong") : [];
+    byId("state").hidden = Controls.isLoading() || (!isChanged && !isOff);
+    byId("state").classList.toggle("broken", isOff);
+    fill(byId("state"), isOff ? el("span", {}, el("b", {}, "Broken: "), words, ". ",
         checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
         `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`))
+            : words ? el("span", {}, `Planted: ${words}. It is right.`)
             : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ` +
         `${bare(lossOf(Controls.recorded()))}.`),
-    Controls.otherState() && el("button", { "aria-pressed": String(state.compare),
+    Controls.otherState() && !isExercise() && el("button", { "aria-pressed": String(state.compare),
         onclick: () => Controls.setCompare(!state.compare) }, "side by side"),
     isChanged && el("button", { onclick: () => Controls.startAgain() }, "undo"));
     for (const name of ["change", "break"]) byId("b-" + name).classList.toggle("used",
-        name === "break" ? !!broken : isChanged);
+        name === "break" ? isOff : isChanged);
 }

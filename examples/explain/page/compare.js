@@ -18,7 +18,8 @@ function otherNumbers(step, other) {
 }
 
 /* What the two states are called: [this one, the other]. */
-const stateNames = () => (state.lesson.rule ? ["wrong rule", "right rule"] : ["changed", "recorded"]);
+const stateNames = () => (isBroken(state.lesson) ? ["wrong rule", "right rule"] : hasRules(state.lesson) ? ["your rule", "right rule"]
+    : ["changed", "recorded"]);
 
 /* A picture of the difference; null if the other state lacks this table. */
 function comparison(step) {
@@ -43,7 +44,7 @@ function drawBothLosses() {
     const other = Controls.otherState();
     if (!other) return null;
     const [mine, theirs] = stateNames(), loss = lesson => bare(lossOf(lesson)),
-        { right, wrong } = state.lesson.training || {};
+        { right, wrong } = hasRules(state.lesson) ? Controls.training() : {};
     const last = list => bare(Number(list[list.length - 1]));
     return el("p", { class: "both" }, `The loss is ${loss(state.lesson)} (${mine}) and ${loss(other)} (${theirs}).`,
         wrong && ` After ${right.length} steps of SGD it is ${last(wrong)} and ${last(right)}.`,

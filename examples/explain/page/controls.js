@@ -2,7 +2,8 @@
  * library in this page (live.js) then computes the lesson anew, and the page shows its answer like a recorded one.
  *
  * Each change stands in the address, "#5/b3.0&heads=2&rule=softmax&set=3,0.5,W_q" (element 3 of W_q becomes 0.5), so a
- * link shows the same numbers to others. Without changes the recorded lesson is shown. change.js draws the controls. */
+ * link shows the same numbers to others. A rule with a colon is one that the reader wrote, "&rule=A: y * dy"; there may be
+ * several. Without changes the recorded lesson is shown. change.js draws the controls, rulebox.js the box for a rule. */
 "use strict";
 
 const Controls = (() => {
@@ -12,9 +13,9 @@ const Controls = (() => {
     let library = null; /* what Live.load gave */
     let loading = true;
     let recorded = null; /* the lesson of the page that the changes belong to */
-    let changes = new Map(); /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5" */
+    let changes = new Map(); /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5", "rule:A" -> "y * dy" */
     let answer = { request: "", lesson: null }; /* the last one */
-    let rightLesson = null; /* where a rule is wrong: the lesson with the right one */
+    let asked = new Map(); /* other answers for the same recorded lesson: request -> answer */
 
     /* ---- requests and addresses ---------------------------------------------------------------------------------- */
 
@@ -28,6 +29,8 @@ const Controls = (() => {
     const isEdit = key => key.startsWith("set ");
     const editKey = (t, i) => `set ${i} ${t.name}`;
     const readEdit = key => /^set (\d+) (.*)$/.exec(key).slice(1);
+    const isRule = key => key.startsWith("rule:"); /* that the reader wrote */
+    const ruleIn = ([key, formula]) => `${key.slice("rule:".length)}: ${formula}`;
 
     /* What the recorded lesson was given: the flags in "build/explain --lesson 5 --heads 2 --causal". */
     function givenTo({ command }) {
@@ -39,23 +42,24 @@ const Controls = (() => {
         return given;
     }
 
-    /* See live.h. Where a rule is wrong, the losses of a training by each rule are wanted, too. */
-    function requestOf(withRule) {
-        const settings = new Map([...givenTo(recorded), ...[...changes].filter(([key]) => !isEdit(key))]);
+    /* See live.h. rules: false leaves out all rules; more: other lines, as {train: 1}. */
+    function requestOf({ rules = true, ...more } = {}) {
+        const own = [...changes].filter(([key]) => !isEdit(key) && !isRule(key)), settings = new Map([...givenTo(recorded), ...own]);
         if (recorded.part) settings.set("lesson", recorded.number + recorded.part);
-        if (!withRule) for (const key of ["rule", "formula"]) settings.delete(key);
-        if (settings.get("rule") || settings.get("formula")) settings.set("train", "1");
+        if (!rules) for (const key of ["rule", "formula"]) settings.delete(key);
+        const written = [...changes].filter(([key]) => rules && isRule(key)).map(rule => `rule ${ruleIn(rule)}`);
         const edits = [...changes].filter(([key]) => isEdit(key)).map(([key, value]) => {
             const [index, name] = readEdit(key);
             return `set ${index} ${value} ${name}`;
         });
-        return [...[...settings].map(([key, value]) => `${key} ${value}`), ...edits].join("\n");
+        return [...[...settings].map(([key, value]) => `${key} ${value}`), ...written, ...edits,
+            ...Object.entries(more).map(([key, value]) => `${key} ${value}`)].join("\n");
     }
 
     /* "&heads=2&set=3,0.5,W_q" */
     const suffix = () => [...changes].map(([key, value]) => {
         const [index, name] = isEdit(key) ? readEdit(key) : [];
-        return isEdit(key) ? `&set=${index},${encodeURIComponent(value)},${encodeURIComponent(name)}`
+        return isRule(key) ? `&rule=${encodeURIComponent(ruleIn([key, value]))}` : isEdit(key) ? `&set=${index},${encodeURIComponent(value)},${encodeURIComponent(name)}`
             : `&${inAddress[key] || key}=${encodeURIComponent(value)}`;
     }).join("") + (state.compare ? "&compare=1" : "");
 
@@ -69,7 +73,9 @@ const Controls = (() => {
         for (const [word, value] of wanted) {
             const key = keyFor.get(alias[word] || word), [, index, number,
                 name] = /^(\d+),([^,]+),(.+)$/.exec(value) || [];
+            const [, gradient, formula] = key === "rule" && /^\s*([^:]*?)\s*:\s*(.*)$/s.exec(value) || [];
             if (word === "set" && name) found.set(`set ${index} ${oneLine(name)}`, oneLine(number));
+            else if (gradient && recorded.settings) found.set(`rule:${oneLine(gradient)}`, oneLine(formula));
             else if (word === "compare") state.compare = value === "1";
             else if (!key || !recorded.settings) unknown.push(word);
             else if (value !== ownValue(key)) found.set(key, oneLine(value));
@@ -82,19 +88,43 @@ const Controls = (() => {
     const isSame = lesson => lesson.number === recorded.number && (lesson.part || "") === (recorded.part || "");
     const chosenOf = computed => prepare({ ...(computed.find(isSame) || computed[0]), name: recorded.name });
 
+    const MOST_ASKED = 12; /* answers that are kept */
+
+    /* The answer to a request, which is asked once. */
+    function ask(request) {
+        const found = asked.get(request) || library.answer(request);
+        asked.delete(request);
+        asked.set(request, found); /* the last one asked for is the last one to go */
+        if (asked.size > MOST_ASKED) asked.delete(asked.keys().next().value);
+        return found;
+    }
+
+    const onlyRules = () => [...changes.keys()].every(key => isRule(key) || key === "rule");
+
+    /* The lesson with the same changes, but all rules right. */
+    let right = { request: "", lesson: null };
+    function rightLesson() {
+        const request = requestOf({ rules: false }), isRecorded = onlyRules() && !hasRules(recorded);
+        if (right.request !== request) right = { request, lesson: isRecorded ? recorded : chosenOf(library.answer(request).lessons) };
+        return right.lesson;
+    }
+
     /* The library's lesson with these changes; null, and a sentence, if it refuses them. */
     function compute() {
-        const request = requestOf(true);
+        const request = requestOf();
         if (request === answer.request) return { lesson: answer.lesson, sentence: "" };
         const start = performance.now(), { lessons: computed, error } = library.answer(request);
         if (error) return { lesson: null, sentence: error + "." };
-        answer = { request, lesson: chosenOf(computed), time: performance.now() - start };
-        rightLesson = answer.lesson.rule ? chosenOf(library.answer(requestOf(false)).lessons) : null;
-        return { lesson: answer.lesson, sentence: "" };
+        const lesson = chosenOf(computed);
+        answer = { request, lesson, time: performance.now() - start };
+        if (hasRules(lesson)) lesson.rightOne = rightLesson();
+        else right = { request, lesson };
+        return { lesson, sentence: "" };
     }
 
     /* The lesson that an address shows: the recorded one, or an answer of the library. */
     function read(lesson, wanted) {
+        if (recorded !== lesson) asked = new Map();
         recorded = lesson;
         state.compare = false;
         const { found, unknown } = changesIn(wanted), isOff = found.size > 0 && !loading && !library;
@@ -114,7 +144,7 @@ const Controls = (() => {
         const before = changes;
         changes = new Map(before);
         for (const [key, value] of Object.entries(wanted)) {
-            if (value === null || (!isEdit(key) && value === ownValue(key))) changes.delete(key);
+            if (value === null || (!isEdit(key) && !isRule(key) && value === ownValue(key))) changes.delete(key);
             else changes.set(key, value);
         }
         const { lesson, sentence } = changes.size ? compute() : { lesson: recorded, sentence: "" };
@@ -132,7 +162,7 @@ const Controls = (() => {
     /* The state beside this one: with the right rule, or without the changes; null if there is none. */
     function otherState() {
         if (!changes.size || state.lesson !== answer.lesson) return null;
-        return rightLesson || recorded;
+        return answer.lesson.rightOne || recorded;
     }
 
     function setCompare(on) {
@@ -145,10 +175,40 @@ const Controls = (() => {
 
     /* How many numbers of this leaf's gradient the wrong rule changed. */
     function changedByRule(t) {
-        const isThis = rightLesson && state.lesson === answer.lesson && t.grad,
-            grad = isThis ? rightLesson.tape.tensors[t.number].grad : [];
+        const { rightOne } = state.lesson, grad = rightOne && t.grad ? rightOne.tape.tensors[t.number].grad : [];
         return grad.filter((x, i) => differs(x, t.grad[i])).length;
     }
+
+    /* ---- a rule that the reader writes --------------------------------------------------------------------------- */
+
+    const canWriteRules = () => !!library && !!recorded.settings;
+
+    /* The help of the language, and the places of this tape where a rule can be written: see live.h. */
+    const box = () => ask(requestOf({ rules: false, box: 1 })).box || { help: [], places: [] };
+
+    const keysAt = ({ line, input, name }) => [`rule:${name}`, ...(state.lesson.planted || []).filter(each => each.typed &&
+        each.line === line && each.input === input).map(each => `rule:${each.name}`)];
+
+    /* What the library says of a formula at this place, without planting it: {error}, or {planted}. */
+    function tryRule(place, formula) {
+        const before = changes;
+        changes = new Map([...changes].filter(([key]) => !keysAt(place).includes(key)));
+        changes.set(`rule:${place.name}`, oneLine(formula));
+        const { error, box: found } = ask(requestOf({ box: 1 }));
+        changes = before;
+        return error ? { error } : { planted: found.planted.find(({ line, input }) => line === place.line && input === place.input) };
+    }
+
+    /* Plants a formula, or, for null, takes back the one that is there. Returns a sentence if the library refuses it. */
+    function plantRule(place, formula) {
+        const without = Object.fromEntries(keysAt(place).map(key => [key, null]));
+        return change(formula === null ? without : { ...without, [`rule:${place.name}`]: oneLine(formula) });
+    }
+
+    const takeBackRules = () => change({ rule: "", ...Object.fromEntries([...changes.keys()].filter(isRule).map(key => [key, null])) });
+
+    /* The losses of 200 steps of SGD with the right rules and with those of the reader: {right, wrong}. */
+    const training = () => (library ? ask(requestOf({ train: 1 })).lessons?.find(isSame)?.training : null) || state.lesson.training || {};
 
     /* ---- a number of a leaf -------------------------------------------------------------------------------------- */
 
@@ -217,6 +277,7 @@ const Controls = (() => {
     async function begin() {
         library = await Live.load();
         loading = false;
+        beginExercise();
         if (changes.size) readAddress();
         else if (state.lesson) {
             drawAgain();
@@ -228,7 +289,7 @@ const Controls = (() => {
     const isEdited = () => [...changes.keys()].some(isEdit);
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule,
-        stepButton, otherState, setCompare,
+        stepButton, otherState, setCompare, canWriteRules, box, tryRule, plantRule, takeBackRules, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
             isLoading: () => loading,
         isLive: () => library !== null, time: () => answer.time,

@@ -36,14 +36,17 @@ function otherKey(key) {
     else if (key === "h") togglePredict();
     else if (key === "t" && isPresenting()) toggleTape();
     else if (key === "k" && isPresenting()) toggleKeys();
-    else if (key === "o" && group) toggleGroup(group);
+    else if (key === "e") toggleExercise();
+    else if (key === "w") return toggleBox(true);
+    else if (key === "o" && group && !(isExercise() && state.lesson.open.has(group.id))) toggleGroup(group);
     else return false;
     return true;
 }
 
 /* Closes what is open: a panel, the stay in a table, the choice of a number, present mode. */
 function escape(cell) {
-    if (!byId("panel").hidden) closePanel(true);
+    if (byId("rule-box").contains(document.activeElement)) closeBox();
+    else if (!byId("panel").hidden) closePanel(true);
     else if (isPlaying()) return;
     else if (cell) {
         byId("step").focus({ preventScroll: true });

@@ -3,20 +3,22 @@
  *     #2/b3.0/g4.3                lesson 2, the step b3.0 (plan.js), the number g4.3 (views.js)
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
  *     #2/f3&present               in present mode; &present=key: with the key steps alone
+ *     #2/b3.0&exercise            in the exercise mode (exercise.js)
  *     #play&seed=3                the playground (play.js)
  *
  * Addresses that counted steps, #lesson=2&step=12&cell=g4.3 or #2/12, lead to the nearest step. */
 "use strict";
 
 /* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; hide:
- * predict first; hint: the terms of a hidden number are shown; bet: the option of the cover; trailer: the step that the
- * opening shows; moved: the step is new, so it may move; tape: is the
- * picture of the tape shown in present mode; null: where a step leaves it room; keys: only the key steps are shown; compare: two states are side by side; printing: what is drawn is
+ * predict first; exercise: rules are hidden until they are written; hint: the terms of a hidden number are shown; bet: the
+ * option of the cover; trailer: the step that the opening shows; moved: the step is new, so it may move; tape: is the
+ * picture of the tape shown in present mode; null: where a step leaves it room; keys: only the key steps are shown;
+ * compare: two states are side by side; printing: what is drawn is
  * for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
     bet: null, trailer: null,
     moved: false, compare: false, printing: "", derivatives: false, program: false,
-    layout: null, guessed: null, others: false, tape: null, keys: false };
+    layout: null, guessed: null, others: false, exercise: false, tape: null, keys: false };
 
 const stepNow = () => state.lesson.steps[state.step];
 const isPlaying = () => !byId("play").hidden;
@@ -32,10 +34,10 @@ const presentWord = () => (isPresenting() ? "&present" + (state.keys ? "=key" : 
 function writeAddress() {
     if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
     const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash &&
-        !isPresenting();
+        !isPresenting() && !state.exercise;
     try {
         history.replaceState(null, "", isFirst ? location.pathname + location.search
-            : addressOf(stepNow(), state.chosen) + presentWord());
+            : addressOf(stepNow(), state.chosen) + presentWord() + (state.exercise ? "&exercise" : ""));
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
@@ -85,7 +87,8 @@ function readAddress() {
     if (isPlay !== wasPlaying) scrollTo(0, 0);
     closePanel();
     if (wanted.has("present")) setPresent(true, wanted.get("present") === "key");
-    wanted.delete("present");
+    if (wanted.has("exercise")) setExercise(true);
+    for (const word of ["present", "exercise"]) wanted.delete(word);
     if (isPlay) return drawTabs("play");
     const found = lessons.find(each => each.name === name),
         { lesson, sentence } = Controls.read(found || lessons[0], wanted);
@@ -113,6 +116,10 @@ function openLesson(lesson) {
     const before = state.lesson;
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
+    if (isExercise()) {
+        unfoldLines(lesson);
+        plan(lesson);
+    }
     lesson.texts ??= new Map((lesson.notes || []).map(({ at, text }) => [at, text]));
     lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) =>
         [at, look]));
@@ -144,6 +151,7 @@ function toggleKeys() {
 function goTo(n) {
     const to = Math.max(0, Math.min(state.lesson.steps.length - 1, n));
     if (to === state.step) return;
+    leaveTry();
     const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
         inMachine = byId("picture").contains(focus);
     Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
@@ -162,6 +170,7 @@ function draw() {
     document.body.classList.toggle("at-cover", step.kind === "cover");
     foldTape(state.tape === false);
     drawBar();
+    drawBox(step);
     drawStep();
     drawWords();
     if (settle() > 0 && isPresenting() && state.tape === null) {
@@ -202,6 +211,7 @@ function drawBar() {
     const { lesson, step } = state, bar = byId("scrub"), asks = new Set(), keys = state.keys && keySteps(lesson);
     (lesson.questions || []).forEach((question, n) => lesson.steps.forEach((each, m) => isAsked(question, each) &&
         !lesson.right.has(n) && asks.add(m)));
+    if (isExercise()) lesson.steps.forEach((each, m) => unwrittenAt(each) && asks.add(m));
     fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o",
         n === step ? "on" : n < step ? "past" : "",
         asks.has(n) ? "ask" : "", keys && !keys.has(n) ? "beside" : ""].join(" ").trim() })));
@@ -301,7 +311,7 @@ function rebuild() {
 }
 
 function begin() {
-    let timer = 0;
+    let timer = 0, width = innerWidth;
     drawMenu();
     byId("back").addEventListener("click", () => goTo(nextStep(-1)));
     byId("next").addEventListener("click", () => goTo(nextStep(1)));
@@ -311,13 +321,17 @@ function begin() {
     byId("predict").addEventListener("click", togglePredict);
     byId("tape").addEventListener("click", toggleTape);
     byId("keys").addEventListener("click", toggleKeys);
+    byId("write").addEventListener("click", toggleExercise);
+    beginBox();
     watchStep(byId("step"));
     beginPanels();
     addEventListener("keydown", onKey);
     addEventListener("hashchange", readAddress);
     addEventListener("resize", () => {
+        const isKeyboard = innerWidth === width && !!needsKeys(document.activeElement); /* of a phone: it opens for a field */
+        width = innerWidth;
         clearTimeout(timer);
-        timer = setTimeout(rebuild, 80);
+        if (!isKeyboard) timer = setTimeout(rebuild, 80);
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rebuild);
     addEventListener("beforeprint", drawPaper);

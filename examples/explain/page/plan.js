@@ -90,6 +90,7 @@ function foldOf(group) {
 /* Sets lesson.units and lesson.steps, and the steps at which each tensor's value and gradient are complete. */
 function plan(lesson) {
     const { lines, tensors } = lesson.tape, units = [];
+    keepStructure(lesson);
     lesson.groups ??= groupsOf(lesson);
     for (const line of lines) {
         const group = lesson.groups.find(each => each.lines.includes(line) && !lesson.open.has(each.id));
@@ -119,7 +120,7 @@ function stepsOf(lesson) {
     });
     for (const unit of lesson.units.slice().reverse()) for (const part of unit.parts) {
         const { tensor } = part, id = `${(part.from || unit).line}.${part.k}`;
-        part.kind = kindOf(part, unit);
+        part.kind = !unit.group && isWrong(plantedFor(lesson, part)) ? kindOfPlanted(part, unit) : kindOf(part, unit);
         part.step = tensor.gradStep = steps.push({ kind: "backward", unit, part, id: "b" + id }) - 1;
         if (part.origin) Object.assign(part.origin, { step: part.step, kind: part.kind });
         const done = tensor.parts.filter(each => each.step <= part.step);

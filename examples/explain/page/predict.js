@@ -1,6 +1,7 @@
 /* predict.js - predict first: what a step computes is hidden until it is guessed or shown. A question hides what it asks
  * for, too: a number, a table whose zeros are to be found, a sum whose terms are to be counted. A hidden number stands
- * nowhere: not in cells, titles, the picture of the tape, or words. */
+ * nowhere: not in cells, titles, the picture of the tape, or words. The numbers of a rule that the reader planted are not
+ * hidden: they are there to be looked at. */
 "use strict";
 
 const secretOf = key => stepNow().id + " " + key;
@@ -10,7 +11,7 @@ const isShown = key => state.lesson.shown.has(secretOf(key));
 function askedKey() {
     const open = inOrder(questionsNow()).find(({ question, n }) => question.kind !== "choice" &&
         !state.lesson.right.has(n) && !isShown(keyAsked(question)));
-    return open ? keyAsked(open.question) : null;
+    return open && !plantedAt(stepNow()) ? keyAsked(open.question) : null;
 }
 
 /* A number by its key, "g4.3"; "g4.*", a whole gradient; "terms", what the sums of this step are made of. */
@@ -19,8 +20,10 @@ const keyAsked = ({ kind, part, tensor, index }) => (kind === "count" ? "terms" 
 const isAskedFor = key => !!key && (key === state.asked || key.replace(/\d+$/, "*") === state.asked);
 const isAskedAll = () => /\*$/.test(state.asked || "");
 
-/* Can the step's result be predicted? The start is 1, and that is no question. */
-const canPredict = step => state.hide && step.kind !== "cover" && step.kind !== "start";
+/* Can the step's result be predicted? The start is 1, and that is no question. Where the rule is to be written, its numbers
+ * are hidden, too, until there are some of the reader's. */
+const canPredict = step => !plantedAt(step) && (isRuleHidden(step) ||
+    (state.hide && step.kind !== "cover" && step.kind !== "start"));
 
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();

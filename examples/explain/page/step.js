@@ -11,7 +11,8 @@ function drawStep() {
         picture = null;
         return drawCover(box);
     }
-    picture = { unit: step.unit, ...(state.compare && comparison(step) || pictureOf(step)) };
+    picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && comparison(step)) || plantedPicture(step) ||
+        forwardOfPlanted(step) || pictureOf(step)) };
     const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels));
     state.panel = Math.min(state.panel, panels - 1);
     if (panels > 1 && !all) turnToChosen();
@@ -42,7 +43,7 @@ function fitCaptions() {
 /* panels: how many there are to choose from, or 0. */
 function drawTables(box, step, panels) {
     fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step),
-        panels > 0 && drawHeads(panels),
+        boxButton(step), panels > 0 && drawHeads(panels),
         picture.row !== undefined && drawRows()), drawItems(picture, state.layout)),
     el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step),
         state.compare && drawBothLosses()),
@@ -176,16 +177,18 @@ const isTooLarge = part => [part.tensor.value, part.line.result.value, part.dx,
     part.line.result.grad || []].some(numbers =>
     numbers.some(x => Math.abs(x) >= TOO_LARGE && Number.isFinite(x)));
 
-/* "right", "wrong", or "unchecked": differences cannot tell. */
+/* "right", "wrong", or "unchecked": differences cannot tell. They see no rule that is not linear in dy: the library does. */
 function checkOf(part) {
+    if (isWrong(plantedFor(state.lesson, part))) return "wrong";
     if (part.worst < 1e-6) return part.unchecked && part.unchecked >= part.rows.flat().length ? "unchecked" : "right";
-    return isTooLarge(part) && !state.lesson.rule ? "unchecked" : "wrong";
+    return isTooLarge(part) && !isBroken(state.lesson) ? "unchecked" : "wrong";
 }
 
 function checkWords(part) {
     const worst = Number.isFinite(part.worst) ? part.worst === 0
         ? "0" : part.worst.toExponential(0) : String(part.worst);
     if (checkOf(part) === "unchecked") return "cannot be checked: the numbers are too large";
+    if (checkOf(part) === "wrong" && part.worst < 1e-6) return "this rule is wrong: it is no gradient of this line";
     if (checkOf(part) === "wrong") return `differences disagree: this rule is wrong (largest error ${worst})`;
     const some = part.unchecked ? `; ${part.unchecked} of the derivatives cannot be checked` : "";
     return `checked by difference quotients, largest error ${worst}${some}`;
@@ -197,7 +200,7 @@ function checkOfSum(step) {
     const t = step.part && step.part.tensor, isLast = t && t.check && state.lesson.steps[t.gradStep] === step;
     if (!isLast) return "";
     if (t.check.right) return "right";
-    return t.grad.some(x => Math.abs(x) >= TOO_LARGE) && !state.lesson.rule ? "unchecked" : "wrong";
+    return t.grad.some(x => Math.abs(x) >= TOO_LARGE) && !isBroken(state.lesson) ? "unchecked" : "wrong";
 }
 
 /* "right", "wrong", "unchecked", or "": of the rule of a step, and of the sum that it completes. */
@@ -209,19 +212,20 @@ function checkOfStep(step) {
 
 /* Quiet where the rule is right, loud where it is wrong. */
 function tick(step) {
-    const check = checkOfStep(step), isRule = step.kind === "backward" && checkOf(step.part) === check;
+    const check = isRuleHidden(step) && !plantedAt(step) ? "" : checkOfStep(step), isRule = step.kind === "backward" && checkOf(step.part) === check;
     if (!check) return "";
     const ofSum = { right: "the sum of all terms is the gradient that the program stored",
         unchecked: "cannot be checked: the numbers are too large",
         wrong: "the sum of all terms is not the gradient that the program stored" };
     const words = isRule ? checkWords(step.part) : ofSum[check];
-    const shown = isRule && check === "wrong" ? ["differences disagree: this rule is wrong", wrongRule()] : words;
+    const shown = isRule && check === "wrong" ? [words.replace(/ \(largest.*/, ""), wrongRule(step)] : words;
     return el("span", { class: `tick ${check}`, title: words, "aria-label": words, role: "img" },
         icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), check === "right" ? "" : shown);
 }
 
-const wrongRule = () => {
-    const { rules = [], rule } = state.lesson, used = rules.find(each => each.key === rule);
+const wrongRule = step => {
+    const { rules = [], rule } = state.lesson, planted = plantedAt(step);
+    const used = planted ? menuRuleOf(state.lesson, planted) : rules.find(each => each.key === rule);
     return used ? `: ${used.wrong}` : "";
 };
 
@@ -229,7 +233,7 @@ const wrongRule = () => {
 
 function drawDerivativesFold({ unit, part, kind }) {
     const isRowwise = part ? part.rowwise : kind === "forward" && unit.parts.some(each => each.rowwise);
-    return isRowwise && kind !== "add" && el("details", { class: "more", id: "derivatives", open: state.derivatives,
+    return isRowwise && kind !== "add" && !picture.isHidden && part?.kind !== "odd" && el("details", { class: "more", id: "derivatives", open: state.derivatives,
         ontoggle: event => {
         state.derivatives = event.target.open;
         showTerms();
@@ -239,8 +243,9 @@ function drawDerivativesFold({ unit, part, kind }) {
 /* The lines of C that computed the step, if the page has them; what the tape says of the op. The button stands with the
  * words; lines of C need the whole width, under the step. */
 function drawProgram(step) {
-    byId("program").hidden = !step.unit || !state.program;
-    if (!step.unit) return "";
+    const isHidden = !step.unit || isRuleHidden(step);
+    byId("program").hidden = isHidden || !state.program;
+    if (isHidden) return "";
     fillProgram(step);
     const toggle = event => {
         state.program = !state.program;

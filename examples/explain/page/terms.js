@@ -26,6 +26,8 @@ function showTerms() {
     const first = byId("step").querySelector(".tab.main .c"),
         key = [state.hover, state.chosen, defaultKey(), first?.dataset.key].find(cellAt);
     const cell = cellAt(key);
+    if (picture.isHidden) fill(box, el("span", { class: "note" }, "The rule is yours to write."));
+    if (picture.isHidden) return mark(null, null, []);
     if (!cell) return fill(box);
     const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i),
         isCounted = view.isMain && state.asked === "terms",
@@ -62,6 +64,7 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
         nodes.splice(n, 3, el("span", { class: "held" }, nodes.slice(n, n + 3)), "", ""));
     return [nodes, terms.length === 0 ? output : !isAlone && [equals, output],
         reason && el("span", { class: "why" }, "because " + reason),
+            view.off?.has(i) && el("span", { class: "why" }, `wrong: ${written(view.right[i], view.format)} is right`),
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
 }
 

@@ -58,14 +58,16 @@ function forwardSentence(unit, y, list) {
 function drawWords() {
     const box = byId("words"), step = stepNow();
     if (step.kind === "cover") return fill(box);
+    if (isRuleHidden(step)) return drawWordsOfExercise(box, step);
+    const planted = plantedAt(step);
     const isHidden = isHiding() && canPredict(step), text = textOf(step) || sentenceOf(step);
     const guess = isAskedAll() ? "Answer the question, or reveal it."
         : "Choose a cell, and guess what will stand there; or look at its terms, or reveal it.";
     const words = isHidden ? `Predict first. ${guess} The words of this step come then.`
         : tellsSecret(text) ? sentenceOf(step) : text;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
-        !isHidden && !isAskedAll() && drawVerdict(step), drawQuestions(), drawEnd(), drawProgram(step));
-    byId("below").classList.toggle("asks", questionsNow().length > 0);
+    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
+        !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawEnd(), drawProgram(step));
+    byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
 }
 
 /* What the bet of the cover came to, at the step that settles it. */
@@ -85,8 +87,8 @@ function drawEnd() {
     const next = number ? lessons[lessons.findIndex(each => each.name === lesson.name) + 1] : null;
     const answered = right.size ? `${right.size} of ${questions.length} questions right. `
         : questions.length ? "Questions wait at the steps with a “?”. " : "";
-    return el("div", { class: "end" }, Controls.stepButton(),
-        number ? el("p", { id: "end" }, "The end of this lesson. ", answered,
+    return el("div", { class: "end" }, Controls.stepButton(), drawToExercise(),
+        number ? el("p", { id: "end" }, "The end of this lesson. ", answered, tallyOfRules(),
         next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`)
             : el("a", { href: "#play" }, "Next: train a model in the playground"))
         : el("p", { id: "end" }, "The end. ", lesson.back),

@@ -1,0 +1,140 @@
+/* exercise.js - the exercise mode: the rule of a backward step is hidden, and the reader writes it in the box (rulebox.js).
+ * Nothing shows a rule that is not written yet: not the title, the tables, the line of terms, the words, the C. When it is
+ * right the step is shown; "show" gives up. "e" or the button begins and ends it; "&exercise" in an address begins it. */
+"use strict";
+
+/* What has been done, for each lesson by name: the name of a rule -> {formula, isShown}, and how many tries were wrong. It
+ * outlives other numbers of the lesson. */
+const exercises = new Map();
+const doneIn = lesson => exercises.get(lesson.name) || exercises.set(lesson.name, { done: new Map(), tries: new Map() }).get(lesson.name);
+
+const isExercise = () => state.exercise && Controls.canWriteRules() && !state.printing;
+
+/* The place of a step's rule, as the library names it; undefined if the step has none. */
+const placeAt = step => (step.kind === "backward" && !step.unit.group && Controls.canWriteRules()
+    ? Controls.box().places.find(({ line, input }) => line === step.part.line.line && input === step.part.k) : undefined);
+
+/* Is the rule worth writing? Not where numbers only move, and no formula says more than dy. */
+const isWorthwhile = (step, place) => !!place && place.formula !== "" && !(step.unit.moves && place.formula === "dy");
+
+/* The rule of this step, if it is still to be written. */
+function unwrittenAt(step) {
+    const place = placeAt(step);
+    return isWorthwhile(step, place) && !doneIn(state.lesson).done.has(place.name) && !isRightAt(step) ? place : null;
+}
+
+/* A right rule that came with the address. */
+const isRightAt = step => plantedAt(step)?.verdict === "right" && !plantedAt(step).why;
+
+/* The steps whose rules are to be written. Lines that are folded into one are unfolded for it, but not mere moves. */
+const stepsToWrite = () => state.lesson.steps.filter(step => isWorthwhile(step, placeAt(step)));
+const isFolded = step => step.kind === "backward" && !!step.unit.group && !step.unit.moves;
+
+const isRuleHidden = step => (state.exercise && Controls.isLoading() ? step.kind === "backward"
+    : isExercise() && (isFolded(step) || !!unwrittenAt(step)));
+
+/* ---- what a step shows whose rule is hidden ----------------------------------------------------------------------- */
+
+/* What is to be found, and what arrives. The reader's own numbers, once there are some. */
+function hiddenPicture(step) {
+    if (!isRuleHidden(step)) return null;
+    if (plantedAt(step)) return { ...plantedPicture(step), isTried: true };
+    const main = partView(step.part, { isMain: true, note: "to be found" }), dy = gradView(step.unit.result, { note: "arrives" });
+    return { main, part: step.part, isHidden: true, items: [{ table: main }, sign("←"), { table: dy }],
+        rule: [nameEl(main.name), " = ?"], terms: () => [] };
+}
+
+function drawWordsOfExercise(box, step) {
+    const { unit } = step, planted = plantedAt(step), forward = forwardOfPlanted({ kind: "forward", unit }) || forwardPicture(unit);
+    byId("program").hidden = true;
+    byId("below").classList.remove("asks");
+    if (Controls.isLoading()) return fill(box, el("p", { class: "text" }, whyNoRules()));
+    fill(box, el("p", { class: "text" }, isFolded(step) ? "Several lines are folded into this step. Press o to see them one by one, and to write the rule of each."
+        : ["Forward, this line was ", el("span", { class: "was" }, forward.rule), ". ", nameEl(gradName(symbolOf(unit.result))),
+            " arrives. Write the rule that makes ", nameEl(gradName(symbolOf(step.part.tensor))), " of it, in the box above."]),
+    isWrong(planted) && drawWordsOfWrong(planted), drawEnd());
+}
+
+/* ---- beginning, ending, the tally --------------------------------------------------------------------------------- */
+
+const unfoldLines = lesson => lesson.groups.filter(group => !group.isMoves && !lesson.open.has(group.id)).forEach(group => lesson.open.add(group.id));
+
+function setExercise(on) {
+    state.exercise = on;
+    document.body.classList.toggle("exercise", on);
+    byId("write").setAttribute("aria-pressed", String(on));
+    if (on) state.compare = false;
+}
+
+/* Begins at this step, if its rule is to be written, or at the next one that is. */
+function toggleExercise() {
+    fill(byId("notice"));
+    if (!state.exercise && !Controls.canWriteRules()) return fill(byId("notice"), whyNoRules());
+    const step = stepNow(), planted = state.exercise && plantedAt(step);
+    if (planted && planted.typed) takeBackRule(step);
+    setExercise(!state.exercise);
+    if (!state.exercise) return drawAgain();
+    closePanel();
+    unfoldAll();
+    if (!unwrittenAt(stepNow())) goToUnwritten();
+    drawAgain();
+    focusBox();
+}
+
+/* The address asks for it, and the library is there now, or never will be. */
+function beginExercise() {
+    if (!state.exercise || isPlaying()) return;
+    if (Controls.canWriteRules()) return unfoldAll();
+    setExercise(false);
+    fill(byId("notice"), whyNoRules());
+}
+
+/* A wrong try does not stay behind: the next step has right gradients. */
+function leaveTry() {
+    if (isExercise() && plantedAt(stepNow())?.typed) takeBackRule(stepNow());
+}
+
+/* Unfolds what holds rules; the step stays. */
+function unfoldAll() {
+    const { lesson } = state, { id } = stepNow(), before = lesson.open.size;
+    unfoldLines(lesson);
+    if (lesson.open.size === before) return;
+    plan(lesson);
+    state.step = Math.max(0, stepOf(lesson, id));
+    buildMachine();
+}
+
+/* The next step whose rule is to be written, after this one or from the first one on. */
+function nextUnwritten() {
+    const { steps } = state.lesson, open = stepsToWrite().filter(step => unwrittenAt(step)).map(step => steps.indexOf(step));
+    return open.find(n => n > state.step) ?? open[0] ?? -1;
+}
+
+function goToUnwritten() {
+    const n = nextUnwritten();
+    if (n >= 0) goTo(n);
+    return n >= 0;
+}
+
+function markDone(place, formula, isShown) {
+    doneIn(state.lesson).done.set(place.name, { formula, isShown });
+}
+
+function countRules() {
+    const { done } = doneIn(state.lesson), all = stepsToWrite();
+    const written = all.filter(step => done.has(placeAt(step).name) && !done.get(placeAt(step).name).isShown);
+    return { written: written.length, all: all.length, seen: done.size };
+}
+
+/* "3 of 7 rules written. " */
+function tallyOfRules() {
+    const { written, all, seen } = Controls.canWriteRules() && (isExercise() || doneIn(state.lesson).done.size) ? countRules() : {};
+    return all && (seen || isExercise()) ? `${written} of ${all} rules written. ` : "";
+}
+
+/* At the end of a lesson: the way to the exercises. */
+function drawToExercise() {
+    if (isExercise() || !Controls.canWriteRules()) return "";
+    return el("p", { class: "to-exercise" }, el("button", { onclick: toggleExercise }, "write these rules yourself"),
+        " here, or in C: ", el("code", {}, "make exercises"));
+}

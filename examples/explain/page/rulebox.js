@@ -1,0 +1,307 @@
+/* rulebox.js - the box in which a reader writes the rule of a step: a formula, which the library checks while it is typed
+ * and plants when Enter is pressed. It stands above the step, and stays in the page, so that a redrawn step takes neither its
+ * text nor the focus. What is planted stands in the address (controls.js). */
+"use strict";
+
+/* place: the rule that it is for; id: what it was filled for; timer: of the next check; opened, closed: the step at which the
+ * reader did that, as long as it is the one that is shown. */
+const ruleBox = { place: null, id: "", timer: 0, opened: "", closed: "" };
+const boxParts = {};
+
+const whyNoRules = () => (Controls.isLoading() ? "The library is still loading." : !Controls.isLive() ? Live.refused
+    : "This tape was recorded: its rules cannot be written here.");
+
+/* Is the box open at this step? In the exercise mode at each rule that is to be written, and was; else where the reader
+ * opened it, or has planted a rule. */
+function isBoxOpen(step) {
+    if (step.kind !== "backward" || step.unit.group) return false;
+    if (isExercise() && isWorthwhile(step, placeAt(step))) return true;
+    return ruleBox.opened === nameOfStep(step) || (ruleBox.closed !== nameOfStep(step) && !!plantedAt(step)?.typed);
+}
+
+const nameOfStep = ({ id }) => `${state.lesson.name}/${id}`;
+
+/* The button of a step that opens its box. */
+function boxButton(step) {
+    if (step.kind !== "backward" || (isExercise() && isBoxOpen(step)) || state.compare) return "";
+    return el("button", { class: "writes", "aria-expanded": String(isBoxOpen(step)), "aria-controls": "rule-box",
+        title: "Write this rule yourself (w)", onclick: () => toggleBox() }, icon("i-write"), el("span", {}, "your rule"));
+}
+
+/* The key opens it, and leads into it. */
+function toggleBox(byKey = false) {
+    const step = stepNow();
+    if (step.kind !== "backward") return false;
+    if (step.unit.group) {
+        toggleGroup(step.unit.group);
+        return toggleBox(byKey);
+    }
+    if (isBoxOpen(step) && !isExercise() && !byKey) closeBox();
+    else {
+        Object.assign(ruleBox, { opened: nameOfStep(step), closed: "" });
+        drawAgain();
+        focusBox();
+    }
+    return true;
+}
+
+/* The focus returns to the step. */
+function closeBox() {
+    const step = stepNow();
+    if (!isExercise()) {
+        Object.assign(ruleBox, { opened: "", closed: nameOfStep(step) });
+        drawAgain();
+    }
+    byId("step").focus({ preventScroll: true });
+}
+
+function focusBox() {
+    const { text } = boxParts;
+    if (byId("rule-box").hidden || text.disabled) return;
+    text.focus({ preventScroll: true });
+    text.setSelectionRange(0, text.value.length);
+    byId("rule-box").scrollIntoView({ block: "nearest" });
+}
+
+/* ---- drawing ------------------------------------------------------------------------------------------------------ */
+
+/* Made once, when the page begins. */
+function beginBox() {
+    const box = byId("rule-box"), button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
+    const text = el("textarea", { id: "rule-text", rows: "1", autocomplete: "off", autocapitalize: "off", autocorrect: "off", spellcheck: "false",
+        enterkeyhint: "done", "aria-describedby": "rule-said", "aria-labelledby": "rule-name", oninput: typed, onkeydown: keyInBox });
+    Object.assign(boxParts, { text, mirror: el("div", { class: "mirror", "aria-hidden": "true" }), name: el("label", { id: "rule-name", for: "rule-text" }),
+        plant: el("button", { class: "plant" }, "plant"), back: button("take back", () => takeBack()), give: button("show", giveUp),
+        next: button("next rule", () => { goToUnwritten(); focusBox(); }), names: el("div", { class: "names" }),
+        help: el("details", { class: "language" }, el("summary", {}, "the language"), el("div", {})),
+        said: el("div", { id: "rule-said", role: "status" }), close: button(icon("wrong"), closeBox, { class: "close", "aria-label": "Close the box (Esc)", title: "Close (Esc)" }) });
+    const { mirror, name, plant, back, give, next, names, help, said, close } = boxParts;
+    box.append(el("form", { onsubmit: event => { event.preventDefault(); plantTyped(); } },
+        name, el("div", { class: "field" }, mirror, text), el("div", { class: "buttons" }, plant, back, give, next)), el("div", { class: "with" }, names, help), said, close);
+    help.addEventListener("toggle", () => rebuild());
+}
+
+function drawBox(step) {
+    for (const what of ["opened", "closed"]) if (ruleBox[what] !== nameOfStep(step)) ruleBox[what] = "";
+    const box = byId("rule-box"), isOpen = isBoxOpen(step), wasOpen = !box.hidden;
+    box.hidden = !isOpen;
+    if (!isOpen) {
+        clearTimeout(ruleBox.timer);
+        ruleBox.id = "";
+        return;
+    }
+    const place = placeAt(step) || null, key = `${nameOfStep(step)} ${isExercise()}`, isNew = ruleBox.id !== key || !wasOpen;
+    Object.assign(ruleBox, { place, id: key });
+    if (isNew) fillBox(step, place);
+    updateBox(step, place);
+}
+
+/* The formula that stands in the box first: what is planted, or what was written before; where the rule is no secret, the
+ * right one, so that it can be changed. */
+function firstFormula(step, place) {
+    const planted = plantedAt(step), done = doneIn(state.lesson).done.get(place?.name);
+    if (planted) return planted.formula;
+    if (isExercise()) return done ? done.formula : "";
+    return place ? inLessonNames(place) : "";
+}
+
+function fillBox(step, place) {
+    const { text, name, names, help, said } = boxParts, { part } = step;
+    fill(name, nameEl(gradName(symbolOf(part.tensor))), part.tensor.parts.length > 1 && [" from ", nameEl(symbolOf(step.unit.result))], " =");
+    name.title = place ? `build/explain --rule "${place.name}: …"` : "";
+    text.value = firstFormula(step, place);
+    text.disabled = !place;
+    fill(said, !place && whyNoRules());
+    fill(names, place && chipsOf(step, place));
+    fill(help.lastChild, place && drawLanguage(step, place));
+    names.hidden = help.hidden = !place;
+    mirrorText();
+}
+
+/* What is planted, and which buttons there are. */
+function updateBox(step, place) {
+    const { plant, back, give, next, said, close, text } = boxParts, planted = plantedAt(step), isOpen = isExercise() && !!place && !!unwrittenAt(step);
+    plant.disabled = !place;
+    plant.textContent = isExercise() ? "check" : "plant";
+    back.hidden = isExercise() || !planted?.typed;
+    give.hidden = !isOpen;
+    next.hidden = !isExercise() || isOpen || nextUnwritten() < 0;
+    close.hidden = isExercise();
+    const verdict = place && verdictOf(step, place, planted);
+    if (verdict && !said.querySelector(".error")) fill(said, verdict);
+    text.classList.toggle("is-wrong", isWrong(planted));
+}
+
+/* ---- names and the language --------------------------------------------------------------------------------------- */
+
+/* A name of each table and number of the line: the lesson's own first. */
+function namesOf(step, place) {
+    const groups = new Map(), { unit } = step;
+    for (const name of place.names) {
+        const key = name.is === "input" ? `input ${name.input}` : name.is === "number" ? `number ${name.number}` : name.is;
+        const t = name.is === "input" ? unit.inputs[name.input] : name.is === "dy" || name.is === "y" ? unit.result : null;
+        if (t && t.type === "int64") continue;
+        groups.set(key, { ...groups.get(key), t, is: name.is, number: name.number, all: [...(groups.get(key)?.all || []), name.name] });
+    }
+    const best = ({ all }) => all.find(name => !name.includes("(")) || all[0];
+    return [...groups.values()].map(group => ({ ...group, name: best(group) }));
+}
+
+/* The library's right formula, in these names. */
+function inLessonNames(place) {
+    const step = stepNow(), own = namesOf(step, place);
+    return place.formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
+}
+
+const wordsOfName = ({ t, is, number }) => [is === "dy" ? "arrives" : is === "y" ? "the result" : is === "input" ? "an input" : is === "number" ? bare(number)
+    : "1 where kept, else 0", t && (t.shape.join(" × ") || "one number")].filter(Boolean).join(", ");
+
+/* Buttons that write a name or a sign: on a phone they are quicker than its keys. */
+function chipsOf(step, place) {
+    const chip = (label, text, words) => el("button", { type: "button", class: "chip", title: words, "aria-label": `write ${words ? `${text}, ${words}` : text.trim()}`,
+        onmousedown: event => event.preventDefault(), onclick: () => insert(text) }, label);
+    const shape = ({ t, is, number }) => (is === "number" ? ` ${bare(number)}` : t ? ` ${t.shape.join("×") || "1"}` : "");
+    return [namesOf(step, place).map(each => chip([nameEl(each.name), el("small", {}, shape(each))], each.name, wordsOfName(each))),
+        ["+", "-", "*", "/", "@", "'", "(", ")"].map(each => chip(each === "-" ? "−" : each, /[-+*/@]/.test(each) ? ` ${each} ` : each, "")),
+        chip("sum( )", "sum(", "")];
+}
+
+function drawLanguage(step, place) {
+    const row = ({ text, says }) => [el("dt", {}, text.split(/ {2}/).map((each, n) => [n ? " " : "", el("code", {}, each)])), el("dd", {}, says)];
+    return [el("dl", {}, Controls.box().help.map(row)), el("p", {}, "Names here: ", namesOf(step, place).map((each, n) =>
+        [n ? "; " : "", listed(each.all.map(name => el("code", {}, name))), ` (${wordsOfName(each)})`]), ".")];
+}
+
+function insert(added) {
+    const { text } = boxParts, { selectionStart: from, selectionEnd: to, value } = text;
+    const before = value.slice(0, from), isDouble = / $/.test(before) && /^ /.test(added);
+    text.value = before + (isDouble ? added.slice(1) : added) + value.slice(to);
+    const at = from + added.length - (isDouble ? 1 : 0);
+    text.focus({ preventScroll: true });
+    text.setSelectionRange(at, at);
+    typed();
+}
+
+/* ---- typing ------------------------------------------------------------------------------------------------------- */
+
+/* What a phone's keyboard writes for the signs of a keyboard. */
+const plainSigns = text => text.replace(/[’‘′ᵀ]/g, "'").replace(/[−–]/g, "-").replace(/[×·]/g, "*").replace(/[√]/g, "sqrt").replace(/\s/g, " ");
+
+/* The text once more, under the field, with a mark where the error is; it also makes the field as high as its text. */
+function mirrorText(column = 0) {
+    const { mirror, text } = boxParts, value = plainSigns(text.value), at = column - 1;
+    fill(mirror, column ? [value.slice(0, at) || false, el("mark", {}, value[at] || " "), value.slice(at + 1)] : value, "\u200b");
+    if (column) text.setAttribute("aria-invalid", "true");
+    else text.removeAttribute("aria-invalid");
+}
+
+/* A finished formula may be judged only when it is planted; an error is said a moment after the last key. */
+function typed() {
+    mirrorText();
+    clearTimeout(ruleBox.timer);
+    const { place } = ruleBox, { text, said } = boxParts;
+    if (said.querySelector(".error") || !text.value.trim()) fill(said);
+    if (place && text.value.trim()) ruleBox.timer = setTimeout(() => sayError(Controls.tryRule(place, plainSigns(text.value)).error), 350);
+}
+
+/* "rule of A, column 5: there is no dz here" */
+function sayError(error) {
+    const { said, text } = boxParts, [, column, words] = /^rule of .*?, column (\d+): (.*)$/s.exec(error || "") || [], at = Number(column);
+    mirrorText(at || 0);
+    if (!error) {
+        if (said.querySelector(".error")) fill(said);
+        return;
+    }
+    const isEnd = at > plainSigns(text.value).trimEnd().length;
+    fill(said, el("p", { class: "error" }, at ? [el("b", {}, isEnd ? "At the end: " : `At character ${at}: `), words] : error.replace(/^rule of [^:]*: /, ""), "."));
+}
+
+function keyInBox(event) {
+    if (event.key === "Enter" && !event.isComposing) {
+        event.preventDefault();
+        if (!event.shiftKey) plantTyped();
+    }
+}
+
+/* ---- planting ----------------------------------------------------------------------------------------------------- */
+
+/* An error leaves all as it is, the focus in the box; after a plant the arrows step. */
+function plantTyped() {
+    const { place } = ruleBox, { text, said } = boxParts, formula = plainSigns(text.value).trim();
+    clearTimeout(ruleBox.timer);
+    if (!place) return;
+    if (!formula) return fill(said, el("p", { class: "error" }, "Write a formula first."));
+    const { error, planted } = Controls.tryRule(place, formula);
+    if (error) return sayError(error);
+    mirrorText();
+    fill(said);
+    if (isExercise() && unwrittenAt(stepNow())) tryExercise(place, formula, planted);
+    else {
+        const sentence = Controls.plantRule(place, formula);
+        if (sentence) return sayError(sentence);
+    }
+    updateBox(stepNow(), ruleBox.place);
+    byId("step").focus({ preventScroll: true });
+}
+
+function takeBackRule(step) {
+    const place = placeAt(step);
+    if (place) Controls.plantRule(place, null);
+}
+
+/* The right rule again, in the step and in the box. */
+function takeBack() {
+    const step = stepNow();
+    ruleBox.opened = nameOfStep(step);
+    takeBackRule(step);
+    fillBox(stepNow(), ruleBox.place);
+    byId("step").focus({ preventScroll: true });
+}
+
+/* A right rule shows the step, and the library's own takes its place again; a wrong one stays to be looked at. One that is
+ * right for these numbers alone is not right. */
+function tryExercise(place, formula, { verdict, why }) {
+    const { tries } = doneIn(state.lesson), isRight = verdict === "right" && !why;
+    if (!isRight) tries.set(place.name, (tries.get(place.name) || 0) + 1);
+    if (!isRight) return Controls.plantRule(place, formula);
+    markDone(place, formula, false);
+    if (plantedAt(stepNow())) Controls.plantRule(place, null);
+    else drawAgain();
+    return "";
+}
+
+/* Shows the rule that was not found. */
+function giveUp() {
+    const { place } = ruleBox, step = stepNow();
+    markDone(place, inLessonNames(place), true);
+    if (plantedAt(step)) Controls.plantRule(place, null);
+    fill(boxParts.said);
+    drawAgain();
+    fillBox(stepNow(), place);
+    updateBox(stepNow(), place);
+    byId("step").focus({ preventScroll: true });
+}
+
+/* ---- the judgement ------------------------------------------------------------------------------------------------ */
+
+const HINT = "Hint: take one number of the table that you look for. Which numbers of the result change with it, and by how much? Its gradient is the sum of these, each times what arrives there.";
+
+/* What is said of the rule of this step; null if there is nothing to say. */
+function verdictOf(step, place, planted) {
+    const { done, tries } = doneIn(state.lesson), found = done.get(place.name), word = (name, text) => el("b", { class: name }, icon(name), " ", text);
+    if (isExercise() && found && !planted) return el("p", {}, found.isShown ? "Shown: this is one way to write it." : [word("right", "Right. "),
+        `${countRules().written} of ${countRules().all} rules written.`]);
+    if (!planted) return null;
+    if (!isWrong(planted)) return el("p", { class: planted.why ? "" : "soft" }, planted.why || [word("right", "Right.")]);
+    const name = planted.mistake ? [": ", planted.mistake.replace(/_/g, " ")] : "", isHinted = isExercise() && (tries.get(place.name) || 0) >= 2;
+    return [el("p", {}, word("wrong", "Wrong"), name, ". ", planted.why && [planted.why, " "], worstWords(plantedPicture(step))),
+        isHinted && el("p", { class: "hint" }, planted.question || HINT)];
+}
+
+/* Beside the tables of a wrong rule: its question, and how far training gets with it. */
+function drawWordsOfWrong(planted) {
+    const isHidden = isExercise(), menu = menuRuleOf(state.lesson, planted);
+    return el("div", { class: "damage-here" }, !isHidden && el("p", { class: "text" }, planted.typed ? "Your rule is wrong here" : "This rule is wrong",
+        menu && [": ", menu.title], ". All gradients that come from it are wrong, too."),
+    !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), planted.question), drawTraining());
+}
