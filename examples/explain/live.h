@@ -39,9 +39,10 @@
  *
  * With "box 1" the answer has no lesson, but what a box for a rule needs, in a tenth of the time:
  * {"box":{"help":[{"text":"a @ b","says":"the product of matrices"}, ...], "planted":[as above],
- * "places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))","names":[...]}]}},
- * for each gradient the name of its rule, a right formula, and the names that a formula can use
- * (rule_plant.h). So it is also the way to check a formula while it is typed.
+ * "places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
+ * "exercise":"04_softmax","names":[...]}]}}, for each gradient the name of its rule, a right
+ * formula, the exercise in C, and the names that a formula can use (rule_plant.h). So it is also
+ * the way to check a formula while it is typed.
  *
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H

@@ -58,7 +58,22 @@ static bool write_names(const Planting *p, int i, FILE *file) {
     return done;
 }
 
+/* The exercise in which a student writes the backward of this op in C; "" if there is none. */
+static const char *exercise_of(const char *op) {
+    static const char *const exercises[][2] = {
+        {"scale", "01_scale"},           {"add", "02_bias"},
+        {"matmul", "03_product"},        {"bmm", "03_product"},
+        {"softmax", "04_softmax"},       {"masked_softmax", "05_masked_softmax"},
+        {"dropout", "06_dropout"},       {"linear", "07_linear"},
+        {"layer_norm", "08_layer_norm"}, {"cross_entropy", "09_cross_entropy"},
+    };
+    for (size_t i = 0; i < sizeof exercises / sizeof *exercises; i++)
+        if (strcmp(exercises[i][0], op) == 0) return exercises[i][1];
+    return "";
+}
+
 static bool write_place(const Planting *p, int i, int k, FILE *file) {
+    TapeLine line;
     char name[3 * RULE_NAME];
     const char *formula = planted_right_formula(i, k);
     if (tensor_error()) return false;
@@ -66,6 +81,8 @@ static bool write_place(const Planting *p, int i, int k, FILE *file) {
     fprintf(file, "{\"line\":%d,\"input\":%d", i, k);
     json_write_member(file, "name", name);
     json_write_member(file, "formula", formula ? formula : "");
+    tape_line(i, &line);
+    json_write_member(file, "exercise", exercise_of(line.op));
     fprintf(file, ",\"names\":[");
     const bool done = write_names(p, i, file);
     fprintf(file, "]}");

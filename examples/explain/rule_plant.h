@@ -69,8 +69,9 @@ bool rule_judge(Planting *planting);
  * the mistake, or "". */
 void rule_write(const Planting *planting, FILE *file);
 /* Writes ,"places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
- * "names":[{"name":"dA","is":"dy"}, ...]}, ...], one for each gradient that a rule can compute.
- * name: for rule_plant; formula: a right one, "" if none is known; is: "dy", "y", "input", with
+ * "exercise":"04_softmax","names":[{"name":"dA","is":"dy"}, ...]}, ...], one for each gradient that
+ * a rule can compute. name: for rule_plant; formula: a right one, "" if none is known; exercise:
+ * "04_softmax", where the same backward is written in C, or ""; is: "dy", "y", "input", with
  * "input":k, "number", with its value, or "table". */
 bool rule_write_places(const Planting *planting, FILE *file);
 /* Are all planted rules right, as far as they are judged? */

@@ -17,6 +17,33 @@ async function timeChanges(address, panel, selector, type, valueOf) {
     return `median ${times[50].toFixed(1)} ms, 95 of 100 below ${times[95].toFixed(1)} ms`;
 }
 
+/* A rule that is typed and planted, another one each time; and a step there and back. */
+async function timeRules(address, formulaOf) {
+    await go(address);
+    press("w");
+    const times = [], steps = [], measure = (list, act) => {
+        const start = performance.now();
+        act();
+        document.body.getBoundingClientRect();
+        list.push(performance.now() - start);
+    };
+    for (let n = 0; n < 100; n++) {
+        $("#rule-text").value = formulaOf(n);
+        measure(times, () => press("Enter", $("#rule-text")));
+        await wait();
+        measure(steps, () => press(n % 2 ? "ArrowLeft" : "ArrowRight"));
+        await wait();
+        if (n % 2 === 0) measure(steps, () => press("ArrowLeft"));
+        else measure(steps, () => press("ArrowRight"));
+        await wait(120);
+    }
+    const words = list => {
+        list.sort((a, b) => a - b);
+        return `median ${list[list.length >> 1].toFixed(1)} ms, 95 of 100 below ${list[Math.floor(list.length * 0.95)].toFixed(1)} ms`;
+    };
+    return { rule: words(times), step: words(steps) };
+}
+
 async function timeTraining(attention) {
     await go(`#play&attention=${attention}`);
     while ($("#play-step").textContent !== "0") await wait(10);
@@ -27,7 +54,9 @@ async function timeTraining(attention) {
 }
 
 begin(async () => {
+    const rules = await timeRules("#5/b15.0", n => `y * dy * ${n + 1}`);
     report.times = {
+        "lesson 5, another rule": rules.rule, "lesson 5, a step with a wrong rule": rules.step,
         "lesson 5, another seed": await timeChanges("#5/b17.1", "change", "#set-seed", "change", n => 100 + n),
         "lesson 6, another step of SGD": await timeChanges("#6/f3", "change", "#set-step", "input", n => 2 * n),
         "playground, 1000 steps, dot": await timeTraining("dot"),

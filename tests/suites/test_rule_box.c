@@ -79,6 +79,14 @@ static bool cannot_be_said(const char *name) {
     return false;
 }
 
+static void exercise_exists(const char *name) {
+    char path[200];
+    snprintf(path, sizeof path, "examples/exercises/%s.c", name);
+    FILE *file = *name ? fopen(path, "r") : NULL;
+    ck_assert_msg(!*name || file, "%s", path);
+    if (file) fclose(file);
+}
+
 static const char *const lessons[] = {"1",
                                       "2",
                                       "3",
@@ -90,8 +98,8 @@ static const char *const lessons[] = {"1",
                                       "2\nrule A: y * dy\nrule Q: dS @ K",
                                       "5\nrule softmax"};
 
-/* Each name leads to its gradient, and the right formula is right there, also where another rule is
- * planted. */
+/* Each name leads to its gradient, its exercise is there, and the right formula is right there,
+ * also where another rule is planted. */
 START_TEST(places_of_a_lesson) {
     char request[2000], names[100][3 * RULE_NAME], formulas[100][100];
     int lines[100], inputs[100], n = 0;
@@ -104,11 +112,12 @@ START_TEST(places_of_a_lesson) {
         snprintf(names[n], sizeof names[n], "%s", json_text(place, "name", ""));
         snprintf(formulas[n], sizeof formulas[n], "%s", json_text(place, "formula", ""));
         ck_assert_int_gt(json_get(place, "names")->count, 3);
+        exercise_exists(json_text(place, "exercise", "-"));
     }
     ck_assert_int_gt(n, 7);
     for (int i = 0; i < n; i++) {
         ck_assert_msg(!*formulas[i] == cannot_be_said(names[i]), "%s has no formula", names[i]);
-        snprintf(request, sizeof request, "lesson %.*s\nbox 1\nrule %s: %s",
+        snprintf(request, sizeof request, "lesson %.*s\nbox 1\nrule %.200s: %.200s",
                  (int)strcspn(lesson, "\n") + (strstr(lesson, "additive") ? 11 : 0), lesson,
                  names[i], *formulas[i] ? formulas[i] : "dy");
         ask(request);
@@ -134,7 +143,8 @@ START_TEST(names_of_a_place) {
         snprintf(names[n++], RULE_NAME, "%s", json_text(name, "name", ""));
     ck_assert_int_gt(n, 8);
     for (int i = 0; i < n; i++) {
-        snprintf(request, sizeof request, "lesson 4\nbox 1\nrule dropout(A): 0 * x + %s", names[i]);
+        snprintf(request, sizeof request, "lesson 4\nbox 1\nrule dropout(A): 0 * x + %.39s",
+                 names[i]);
         ask(request);
         ck_assert_msg(box != NULL, "%s: %s", request, json_text(tree, "error", ""));
     }

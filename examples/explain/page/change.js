@@ -80,14 +80,15 @@ function updateValues() {
 /* A rule of the menu is planted as formulas, "A: y * dy", as if the reader had written them; "assign" is none. */
 const keyOfRule = text => "rule:" + text.slice(0, text.indexOf(":"));
 const formulaOfRule = text => text.slice(text.indexOf(":") + 1).trim();
-const isPlanted = ({ key, formulas = [] }) => state.lesson.rule === key ||
-    (formulas.length > 0 && formulas.every(text => (state.lesson.planted || []).some(each => each.typed && each.rule === text)));
+const isTyped = text => (state.lesson.planted || []).some(each => each.typed && dense(each.rule) === dense(text));
+const isPlanted = ({ key, formulas = [] }) => state.lesson.rule === key || (formulas.length > 0 && formulas.every(isTyped));
 
 function plantMenuRule(chosen) {
     const { rules = [] } = state.lesson, isOn = isPlanted(chosen), { key, formulas = [] } = chosen;
-    const without = Object.fromEntries(rules.filter(isPlanted).flatMap(each => (each.formulas || []).map(text => [keyOfRule(text), null])));
-    const wanted = isOn ? [] : formulas.map(text => [keyOfRule(text), formulaOfRule(text)]);
-    return Controls.change({ ...without, rule: isOn || formulas.length ? "" : key, ...Object.fromEntries(wanted) });
+    const before = rules.filter(isPlanted).flatMap(each => each.formulas || []), wanted = isOn ? [] : formulas;
+    return Controls.change({ ...Object.fromEntries(before.map(text => [keyOfRule(text), null])),
+        rule: isOn || formulas.length ? "" : key,
+        ...Object.fromEntries(wanted.map(text => [keyOfRule(text), formulaOfRule(text)])) });
 }
 
 function drawBreak() {
@@ -96,7 +97,7 @@ function drawBreak() {
         if (said) tellPanel(said);
         byId("panel").querySelector(`[data-rule="${rule.key}"]`)?.focus();
     };
-    const formula = ({ formulas = [], wrong }) => (formulas.length ? formulas.map(text => el("code", {}, text)) : el("code", {}, typeset(wrong)));
+    const formula = ({ formulas = [], wrong }) => (formulas.length ? formulas : [typeset(wrong)]).map(text => el("code", {}, text));
     const card = rule => el("button",
         { class: "rulebox", "data-rule": rule.key, "aria-pressed": String(isPlanted(rule)), disabled: !Controls.isLive(),
         onclick: () => choose(rule) }, el("b", {}, rule.title), formula(rule),
@@ -114,7 +115,8 @@ function drawBreak() {
 
 /* What the checks see of a wrong rule, and what the losses do not. */
 function drawDamage() {
-    const { right, wrong } = Controls.training(), links = redChecks(state.lesson), last = list => Number(list[list.length - 1]);
+    const { right, wrong } = Controls.training(), links = redChecks(state.lesson);
+    const last = list => Number(list[list.length - 1]);
     const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) },
         { name: "wrong", losses: wrong.map(Number) }]);
     const isAsGood = wrong && last(wrong) < 2 * last(right);
@@ -151,9 +153,11 @@ function wordsOfRules() {
 }
 
 function drawState() {
-    const isOff = isBroken(state.lesson), isChanged = Controls.isChanged(), words = hasRules(state.lesson) && wordsOfRules();
+    const isOff = isBroken(state.lesson), isChanged = Controls.isChanged(),
+        words = hasRules(state.lesson) && wordsOfRules();
     const checks = isOff ? state.lesson.steps.filter(step => checkOfStep(step) === "wrong") : [];
-    byId("state").hidden = Controls.isLoading() || (!isChanged && !isOff);
+    const isTry = isExercise() && Controls.onlyRules(); /* which the box judges */
+    byId("state").hidden = Controls.isLoading() || (!isChanged && !isOff) || isTry;
     byId("state").classList.toggle("broken", isOff);
     fill(byId("state"), isOff ? el("span", {}, el("b", {}, "Broken: "), words, ". ",
         checks.length > 0 && el("a", { href: addressOf(checks[0], null) },

@@ -13,7 +13,8 @@ const Controls = (() => {
     let library = null; /* what Live.load gave */
     let loading = true;
     let recorded = null; /* the lesson of the page that the changes belong to */
-    let changes = new Map(); /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5", "rule:A" -> "y * dy" */
+    /* key -> text: "heads" -> "2", "rule" -> "softmax", "set 3 W_q" -> "0.5", "rule:A" -> "y * dy" */
+    let changes = new Map();
     let answer = { request: "", lesson: null }; /* the last one */
     let asked = new Map(); /* other answers for the same recorded lesson: request -> answer */
 
@@ -44,7 +45,8 @@ const Controls = (() => {
 
     /* See live.h. rules: false leaves out all rules; more: other lines, as {train: 1}. */
     function requestOf({ rules = true, ...more } = {}) {
-        const own = [...changes].filter(([key]) => !isEdit(key) && !isRule(key)), settings = new Map([...givenTo(recorded), ...own]);
+        const own = [...changes].filter(([key]) => !isEdit(key) && !isRule(key));
+        const settings = new Map([...givenTo(recorded), ...own]);
         if (recorded.part) settings.set("lesson", recorded.number + recorded.part);
         if (!rules) for (const key of ["rule", "formula"]) settings.delete(key);
         const written = [...changes].filter(([key]) => rules && isRule(key)).map(rule => `rule ${ruleIn(rule)}`);
@@ -59,7 +61,8 @@ const Controls = (() => {
     /* "&heads=2&set=3,0.5,W_q" */
     const suffix = () => [...changes].map(([key, value]) => {
         const [index, name] = isEdit(key) ? readEdit(key) : [];
-        return isRule(key) ? `&rule=${encodeURIComponent(ruleIn([key, value]))}` : isEdit(key) ? `&set=${index},${encodeURIComponent(value)},${encodeURIComponent(name)}`
+        if (isRule(key)) return `&rule=${encodeURIComponent(ruleIn([key, value]))}`;
+        return isEdit(key) ? `&set=${index},${encodeURIComponent(value)},${encodeURIComponent(name)}`
             : `&${inAddress[key] || key}=${encodeURIComponent(value)}`;
     }).join("") + (state.compare ? "&compare=1" : "");
 
@@ -105,7 +108,8 @@ const Controls = (() => {
     let right = { request: "", lesson: null };
     function rightLesson() {
         const request = requestOf({ rules: false }), isRecorded = onlyRules() && !hasRules(recorded);
-        if (right.request !== request) right = { request, lesson: isRecorded ? recorded : chosenOf(library.answer(request).lessons) };
+        if (right.request === request) return right.lesson;
+        right = { request, lesson: isRecorded ? recorded : chosenOf(library.answer(request).lessons) };
         return right.lesson;
     }
 
@@ -186,8 +190,11 @@ const Controls = (() => {
     /* The help of the language, and the places of this tape where a rule can be written: see live.h. */
     const box = () => ask(requestOf({ rules: false, box: 1 })).box || { help: [], places: [] };
 
-    const keysAt = ({ line, input, name }) => [`rule:${name}`, ...(state.lesson.planted || []).filter(each => each.typed &&
-        each.line === line && each.input === input).map(each => `rule:${each.name}`)];
+    const isAtPlace = place => ({ line, input }) => line === place.line && input === place.input;
+
+    /* The changes that are rules of this place, by whatever name. */
+    const keysAt = place => [place, ...(state.lesson.planted || []).filter(each => each.typed && isAtPlace(place)(each))]
+        .map(({ name }) => `rule:${name}`);
 
     /* What the library says of a formula at this place, without planting it: {error}, or {planted}. */
     function tryRule(place, formula) {
@@ -196,7 +203,7 @@ const Controls = (() => {
         changes.set(`rule:${place.name}`, oneLine(formula));
         const { error, box: found } = ask(requestOf({ box: 1 }));
         changes = before;
-        return error ? { error } : { planted: found.planted.find(({ line, input }) => line === place.line && input === place.input) };
+        return error ? { error } : { planted: found.planted.find(isAtPlace(place)) };
     }
 
     /* Plants a formula, or, for null, takes back the one that is there. Returns a sentence if the library refuses it. */
@@ -205,10 +212,13 @@ const Controls = (() => {
         return change(formula === null ? without : { ...without, [`rule:${place.name}`]: oneLine(formula) });
     }
 
-    const takeBackRules = () => change({ rule: "", ...Object.fromEntries([...changes.keys()].filter(isRule).map(key => [key, null])) });
+    const takeBackRules = () =>
+        change({ rule: "", ...Object.fromEntries([...changes.keys()].filter(isRule).map(key => [key, null])) });
 
     /* The losses of 200 steps of SGD with the right rules and with those of the reader: {right, wrong}. */
-    const training = () => (library ? ask(requestOf({ train: 1 })).lessons?.find(isSame)?.training : null) || state.lesson.training || {};
+    const isTrained = () => !library || asked.has(requestOf({ train: 1 }));
+    const training = () => (library && ask(requestOf({ train: 1 })).lessons?.find(isSame)?.training) ||
+        state.lesson.training || {};
 
     /* ---- a number of a leaf -------------------------------------------------------------------------------------- */
 
@@ -289,7 +299,8 @@ const Controls = (() => {
     const isEdited = () => [...changes.keys()].some(isEdit);
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule,
-        stepButton, otherState, setCompare, canWriteRules, box, tryRule, plantRule, takeBackRules, training,
+        stepButton, otherState, setCompare, canWriteRules, box, tryRule, plantRule, takeBackRules, onlyRules, isTrained,
+        training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
             isLoading: () => loading,
         isLive: () => library !== null, time: () => answer.time,

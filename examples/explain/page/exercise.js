@@ -6,7 +6,10 @@
 /* What has been done, for each lesson by name: the name of a rule -> {formula, isShown}, and how many tries were wrong. It
  * outlives other numbers of the lesson. */
 const exercises = new Map();
-const doneIn = lesson => exercises.get(lesson.name) || exercises.set(lesson.name, { done: new Map(), tries: new Map() }).get(lesson.name);
+function doneIn({ name }) {
+    if (!exercises.has(name)) exercises.set(name, { done: new Map(), tries: new Map() });
+    return exercises.get(name);
+}
 
 const isExercise = () => state.exercise && Controls.canWriteRules() && !state.printing;
 
@@ -39,25 +42,28 @@ const isRuleHidden = step => (state.exercise && Controls.isLoading() ? step.kind
 function hiddenPicture(step) {
     if (!isRuleHidden(step)) return null;
     if (plantedAt(step)) return { ...plantedPicture(step), isTried: true };
-    const main = partView(step.part, { isMain: true, note: "to be found" }), dy = gradView(step.unit.result, { note: "arrives" });
+    const main = partView(step.part, { isMain: true, note: "to be found" }),
+        dy = gradView(step.unit.result, { note: "arrives" });
     return { main, part: step.part, isHidden: true, items: [{ table: main }, sign("←"), { table: dy }],
         rule: [nameEl(main.name), " = ?"], terms: () => [] };
 }
 
 function drawWordsOfExercise(box, step) {
-    const { unit } = step, planted = plantedAt(step), forward = forwardOfPlanted({ kind: "forward", unit }) || forwardPicture(unit);
+    const { unit, part } = step, planted = plantedAt(step), dx = () => nameEl(gradName(symbolOf(part.tensor)));
+    const forward = forwardOfPlanted({ kind: "forward", unit }) || forwardPicture(unit);
     byId("program").hidden = true;
     byId("below").classList.remove("asks");
     if (Controls.isLoading()) return fill(box, el("p", { class: "text" }, whyNoRules()));
-    fill(box, el("p", { class: "text" }, isFolded(step) ? "Several lines are folded into this step. Press o to see them one by one, and to write the rule of each."
-        : ["Forward, this line was ", el("span", { class: "was" }, forward.rule), ". ", nameEl(gradName(symbolOf(unit.result))),
-            " arrives. Write the rule that makes ", nameEl(gradName(symbolOf(step.part.tensor))), " of it, in the box above."]),
+    fill(box, el("p", { class: "text" }, isFolded(step)
+        ? "Several lines are folded into this step. Press o to see them one by one, and to write the rule of each."
+        : ["Forward, this line was ", el("span", { class: "was" }, forward.rule), ". ",
+            nameEl(gradName(symbolOf(unit.result))), " arrives. Write the rule that makes ", dx(), " of it, in the box above."]),
     isWrong(planted) && drawWordsOfWrong(planted), drawEnd());
 }
 
 /* ---- beginning, ending, the tally --------------------------------------------------------------------------------- */
 
-const unfoldLines = lesson => lesson.groups.filter(group => !group.isMoves && !lesson.open.has(group.id)).forEach(group => lesson.open.add(group.id));
+const unfoldLines = ({ groups, open }) => groups.filter(group => !group.isMoves).forEach(group => open.add(group.id));
 
 function setExercise(on) {
     state.exercise = on;
@@ -106,7 +112,7 @@ function unfoldAll() {
 
 /* The next step whose rule is to be written, after this one or from the first one on. */
 function nextUnwritten() {
-    const { steps } = state.lesson, open = stepsToWrite().filter(step => unwrittenAt(step)).map(step => steps.indexOf(step));
+    const { steps } = state.lesson, open = stepsToWrite().filter(unwrittenAt).map(step => steps.indexOf(step));
     return open.find(n => n > state.step) ?? open[0] ?? -1;
 }
 
@@ -123,18 +129,20 @@ function markDone(place, formula, isShown) {
 function countRules() {
     const { done } = doneIn(state.lesson), all = stepsToWrite();
     const written = all.filter(step => done.has(placeAt(step).name) && !done.get(placeAt(step).name).isShown);
-    return { written: written.length, all: all.length, seen: done.size };
+    return { written: written.length, all: all.length };
 }
 
 /* "3 of 7 rules written. " */
 function tallyOfRules() {
-    const { written, all, seen } = Controls.canWriteRules() && (isExercise() || doneIn(state.lesson).done.size) ? countRules() : {};
-    return all && (seen || isExercise()) ? `${written} of ${all} rules written. ` : "";
+    const isBegun = isExercise() || doneIn(state.lesson).done.size > 0;
+    const { written, all } = Controls.canWriteRules() && isBegun ? countRules() : {};
+    return all ? `${written} of ${all} rules written. ` : "";
 }
 
 /* At the end of a lesson: the way to the exercises. */
 function drawToExercise() {
-    if (isExercise() || !Controls.canWriteRules()) return "";
-    return el("p", { class: "to-exercise" }, el("button", { onclick: toggleExercise }, "write these rules yourself"),
-        " here, or in C: ", el("code", {}, "make exercises"));
+    const { exercise } = state.lesson, isHere = !isExercise() && Controls.canWriteRules();
+    const inC = exercise && [el("code", {}, `examples/exercises/${exercise}.c`), ", marked by ", el("code", {}, "make exercises"), "."];
+    return (isHere || inC) && el("p", { class: "to-exercise" },
+        isHere ? [el("button", { onclick: toggleExercise }, "write these rules yourself"), inC && " here, or in C: "] : "Write it yourself, in C: ", inC);
 }

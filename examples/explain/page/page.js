@@ -13,8 +13,7 @@
  * predict first; exercise: rules are hidden until they are written; hint: the terms of a hidden number are shown; bet: the
  * option of the cover; trailer: the step that the opening shows; moved: the step is new, so it may move; tape: is the
  * picture of the tape shown in present mode; null: where a step leaves it room; keys: only the key steps are shown;
- * compare: two states are side by side; printing: what is drawn is
- * for paper. */
+ * compare: two states are side by side; printing: what is drawn is for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
     bet: null, trailer: null,
     moved: false, compare: false, printing: "", derivatives: false, program: false,

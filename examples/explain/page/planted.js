@@ -10,10 +10,13 @@ const isBroken = ({ rule, planted = [] }) => !!rule || planted.some(isWrong);
 /* The planted rule of a part of a gradient; undefined if it has the line's own backward. */
 const plantedFor = ({ planted = [] }, { line, k, from }) =>
     planted.find(each => each.line === (from || line).line && each.input === k);
-const plantedAt = step => (step.kind === "backward" && !step.unit.group ? plantedFor(state.lesson, step.part) : undefined);
+const plantedAt = step =>
+    (step.kind === "backward" && !step.unit.group ? plantedFor(state.lesson, step.part) : undefined);
 
 /* The menu's rule that this formula is. */
-const menuRuleOf = ({ rules = [] }, { rule }) => rules.find(({ formulas = [] }) => formulas.includes(rule));
+const dense = text => text.replace(/\s/g, "");
+const menuRuleOf = ({ rules = [] }, { rule }) =>
+    rules.find(({ formulas = [] }) => formulas.some(each => dense(each) === dense(rule)));
 
 /* ---- what is right ------------------------------------------------------------------------------------------------ */
 
@@ -21,10 +24,12 @@ const menuRuleOf = ({ rules = [] }, { rule }) => rules.find(({ formulas = [] }) 
 function keepStructure(lesson) {
     const { rightOne, tape: { lines, tensors }, planted } = lesson;
     if (!rightOne || rightOne === lesson) return;
-    rightOne.open = new Set(lesson.open);
-    plan(rightOne);
+    if (!rightOne.units || [...rightOne.open].join() !== [...lesson.open].join()) {
+        rightOne.open = new Set(lesson.open);
+        plan(rightOne);
+    }
     for (const { line: number } of planted) {
-        const own = lines.find(({ line }) => line === number), { product } = rightOne.tape.lines.find(({ line }) => line === number);
+        const [own, { product }] = [lines, rightOne.tape.lines].map(list => list.find(({ line }) => line === number));
         own.product = product && { ...product, a: tensors[product.a.number], b: tensors[product.b.number] };
     }
 }
@@ -65,7 +70,7 @@ const formulaEl = text => el("code", { class: "formula-text" }, text);
 function plantedPicture(step) {
     const planted = plantedAt(step);
     if (!planted) return null;
-    const { part, unit } = step, isOdd = part.kind === "odd", made = isOdd ? oddPicture(unit, part) : pictureOf(step), { main } = made;
+    const { part, unit } = step, made = part.kind === "odd" ? oddPicture(unit, part) : pictureOf(step), { main } = made;
     const right = isWrong(planted) ? rightNumbers(part) : null;
     if (right) Object.assign(main, { right, off: differing(main.numbers, right, main.t.type) });
     return { ...made, rule: [nameEl(main.name), " = ", formulaEl(planted.formula)], planted };
@@ -86,22 +91,27 @@ function forwardOfPlanted(step) {
 
 /* "dS[the, cat] is 0.36; the right number is 0.07." */
 function worstWords({ main }) {
-    const i = main.off ? worstOf({ ...main, numbers: main.numbers }) : -1;
+    const i = main.off ? worstOf(main) : -1;
     if (i < 0) return [];
-    const say = x => bare(x), place = placeWords(main, i), count = main.off.size, all = main.numbers.length;
-    return [nameEl(main.name), place && el("span", { class: "at" }, place), ` is ${say(main.numbers[i])}; the right number is ${say(main.right[i])}. `,
+    const place = placeWords(main, i), count = main.off.size, all = main.numbers.length;
+    return [nameEl(main.name), place && el("span", { class: "at" }, place),
+        ` is ${bare(main.numbers[i])}; the right number is ${bare(main.right[i])}. `,
         all > 1 && (count === all ? `All ${all} numbers differ.` : `${count} of ${all} numbers differ.`)];
 }
+
+const LATER = 150; /* milliseconds, in which the reader may already step on */
 
 /* How far training gets with the wrong rule. The losses take a moment: the step is drawn first. */
 function drawTraining() {
     const box = el("div", { class: "training" }), { lesson } = state;
-    setTimeout(() => {
-        if (!box.isConnected || state.lesson !== lesson) return;
-        const { right, wrong } = Controls.training(), last = list => bare(Number(list[list.length - 1]));
-        if (!wrong) return;
-        fill(box, drawCurvesOfLosses([{ name: "right", losses: right.map(Number) }, { name: "wrong", losses: wrong.map(Number) }]),
-            el("p", {}, `After ${right.length} steps of SGD the loss is ${last(wrong)} with this rule, and ${last(right)} with the right one.`));
-    });
+    if (Controls.isTrained()) fill(box, drawTrained(Controls.training()));
+    else setTimeout(() => box.isConnected && state.lesson === lesson && fill(box, drawTrained(Controls.training())), LATER);
     return box;
+}
+
+function drawTrained({ right, wrong }) {
+    const last = losses => bare(Number(losses[losses.length - 1]));
+    return wrong ? [drawCurvesOfLosses([["right", right], ["wrong", wrong]].map(([name, losses]) => ({ name, losses: losses.map(Number) }))),
+        el("p", {}, `After ${right.length} steps of SGD the loss is ${last(wrong)} with this rule, and ${last(right)} with the right one.`)]
+        : [];
 }

@@ -67,18 +67,31 @@ function focusBox() {
 
 /* Made once, when the page begins. */
 function beginBox() {
-    const box = byId("rule-box"), button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
-    const text = el("textarea", { id: "rule-text", rows: "1", autocomplete: "off", autocapitalize: "off", autocorrect: "off", spellcheck: "false",
-        enterkeyhint: "done", "aria-describedby": "rule-said", "aria-labelledby": "rule-name", oninput: typed, onkeydown: keyInBox });
-    Object.assign(boxParts, { text, mirror: el("div", { class: "mirror", "aria-hidden": "true" }), name: el("label", { id: "rule-name", for: "rule-text" }),
-        plant: el("button", { class: "plant" }, "plant"), back: button("take back", () => takeBack()), give: button("show", giveUp),
-        next: button("next rule", () => { goToUnwritten(); focusBox(); }), names: el("div", { class: "names" }),
-        help: el("details", { class: "language" }, el("summary", {}, "the language"), el("div", {})),
-        said: el("div", { id: "rule-said", role: "status" }), close: button(icon("wrong"), closeBox, { class: "close", "aria-label": "Close the box (Esc)", title: "Close (Esc)" }) });
-    const { mirror, name, plant, back, give, next, names, help, said, close } = boxParts;
-    box.append(el("form", { onsubmit: event => { event.preventDefault(); plantTyped(); } },
-        name, el("div", { class: "field" }, mirror, text), el("div", { class: "buttons" }, plant, back, give, next)), el("div", { class: "with" }, names, help), said, close);
-    help.addEventListener("toggle", () => rebuild());
+    const button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
+    Object.assign(boxParts, {
+        name: el("label", { id: "rule-name", for: "rule-text" }),
+        mirror: el("div", { class: "mirror", "aria-hidden": "true" }),
+        text: el("textarea", { id: "rule-text", rows: "1", autocomplete: "off", autocapitalize: "off", autocorrect: "off",
+            spellcheck: "false", enterkeyhint: "done", "aria-describedby": "rule-said", oninput: typed, onkeydown: keyInBox }),
+        plant: el("button", { class: "plant" }, "plant"),
+        back: button("take back", takeBack),
+        give: button("show", giveUp),
+        next: button("next rule", () => {
+            goToUnwritten();
+            focusBox();
+        }),
+        said: el("div", { id: "rule-said", role: "status" }),
+        names: el("div", { class: "names" }),
+        help: el("details", { class: "language", ontoggle: () => rebuild() }, el("summary", {}, "the language"), el("div")),
+        close: button(icon("wrong"), closeBox, { class: "close", "aria-label": "Close the box (Esc)", title: "Close (Esc)" }),
+    });
+    const { name, mirror, text, plant, back, give, next, said, names, help, close } = boxParts;
+    const submit = event => {
+        event.preventDefault();
+        plantTyped();
+    };
+    byId("rule-box").append(el("form", { onsubmit: submit }, name, el("div", { class: "field" }, mirror, text),
+        el("div", { class: "buttons" }, plant, back, give, next)), said, el("div", { class: "with" }, names, help), close);
 }
 
 function drawBox(step) {
@@ -90,7 +103,8 @@ function drawBox(step) {
         ruleBox.id = "";
         return;
     }
-    const place = placeAt(step) || null, key = `${nameOfStep(step)} ${isExercise()}`, isNew = ruleBox.id !== key || !wasOpen;
+    const place = placeAt(step) || null, key = `${nameOfStep(step)} ${isExercise()}`,
+        isNew = ruleBox.id !== key || !wasOpen;
     Object.assign(ruleBox, { place, id: key });
     if (isNew) fillBox(step, place);
     updateBox(step, place);
@@ -106,8 +120,8 @@ function firstFormula(step, place) {
 }
 
 function fillBox(step, place) {
-    const { text, name, names, help, said } = boxParts, { part } = step;
-    fill(name, nameEl(gradName(symbolOf(part.tensor))), part.tensor.parts.length > 1 && [" from ", nameEl(symbolOf(step.unit.result))], " =");
+    const { text, name, names, help, said } = boxParts, { unit, part: { tensor } } = step;
+    fill(name, nameEl(gradName(symbolOf(tensor))), tensor.parts.length > 1 && [" from ", nameEl(symbolOf(unit.result))], " =");
     name.title = place ? `build/explain --rule "${place.name}: …"` : "";
     text.value = firstFormula(step, place);
     text.disabled = !place;
@@ -120,7 +134,8 @@ function fillBox(step, place) {
 
 /* What is planted, and which buttons there are. */
 function updateBox(step, place) {
-    const { plant, back, give, next, said, close, text } = boxParts, planted = plantedAt(step), isOpen = isExercise() && !!place && !!unwrittenAt(step);
+    const { plant, back, give, next, said, close, text } = boxParts, planted = plantedAt(step),
+        isOpen = isExercise() && !!place && !!unwrittenAt(step);
     plant.disabled = !place;
     plant.textContent = isExercise() ? "check" : "plant";
     back.hidden = isExercise() || !planted?.typed;
@@ -134,17 +149,19 @@ function updateBox(step, place) {
 
 /* ---- names and the language --------------------------------------------------------------------------------------- */
 
-/* A name of each table and number of the line: the lesson's own first. */
-function namesOf(step, place) {
-    const groups = new Map(), { unit } = step;
-    for (const name of place.names) {
-        const key = name.is === "input" ? `input ${name.input}` : name.is === "number" ? `number ${name.number}` : name.is;
-        const t = name.is === "input" ? unit.inputs[name.input] : name.is === "dy" || name.is === "y" ? unit.result : null;
+/* What a name stands for: two names with the same words are names of one thing. */
+const meaningOf = ({ is, input, number }) => [is, input, number].join(" ");
+
+/* A name of each table and number of the line, the lesson's own if there is one: {t, is, number, name, all}. */
+function namesOf({ unit }, place) {
+    const groups = new Map(), best = all => all.find(name => !name.includes("(")) || all[0];
+    for (const each of place.names) {
+        const t = { dy: unit.result, y: unit.result, input: unit.inputs[each.input] }[each.is];
         if (t && t.type === "int64") continue;
-        groups.set(key, { ...groups.get(key), t, is: name.is, number: name.number, all: [...(groups.get(key)?.all || []), name.name] });
+        if (!groups.has(meaningOf(each))) groups.set(meaningOf(each), { ...each, t, all: [] });
+        groups.get(meaningOf(each)).all.push(each.name);
     }
-    const best = ({ all }) => all.find(name => !name.includes("(")) || all[0];
-    return [...groups.values()].map(group => ({ ...group, name: best(group) }));
+    return [...groups.values()].map(group => ({ ...group, name: best(group.all) }));
 }
 
 /* The library's right formula, in these names. */
@@ -153,23 +170,29 @@ function inLessonNames(place) {
     return place.formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
 }
 
-const wordsOfName = ({ t, is, number }) => [is === "dy" ? "arrives" : is === "y" ? "the result" : is === "input" ? "an input" : is === "number" ? bare(number)
-    : "1 where kept, else 0", t && (t.shape.join(" × ") || "one number")].filter(Boolean).join(", ");
+/* "arrives, 2 × 3" */
+function wordsOfName({ t, is, number }) {
+    const words = { dy: "arrives", y: "the result", input: "an input", table: "1 where kept, else 0" }[is] || bare(number);
+    return words + (t ? ", " + (t.shape.join(" × ") || "one number") : "");
+}
 
 /* Buttons that write a name or a sign: on a phone they are quicker than its keys. */
 function chipsOf(step, place) {
-    const chip = (label, text, words) => el("button", { type: "button", class: "chip", title: words, "aria-label": `write ${words ? `${text}, ${words}` : text.trim()}`,
-        onmousedown: event => event.preventDefault(), onclick: () => insert(text) }, label);
-    const shape = ({ t, is, number }) => (is === "number" ? ` ${bare(number)}` : t ? ` ${t.shape.join("×") || "1"}` : "");
-    return [namesOf(step, place).map(each => chip([nameEl(each.name), el("small", {}, shape(each))], each.name, wordsOfName(each))),
-        ["+", "-", "*", "/", "@", "'", "(", ")"].map(each => chip(each === "-" ? "−" : each, /[-+*/@]/.test(each) ? ` ${each} ` : each, "")),
-        chip("sum( )", "sum(", "")];
+    const chip = (label, added, words) => el("button", { type: "button", class: "chip", title: words,
+        "aria-label": `write ${[added.trim(), words].filter(Boolean).join(", ")}`,
+        onmousedown: event => event.preventDefault(), onclick: () => insert(added) }, label);
+    const size = ({ t, is, number }) => (is === "number" ? bare(number) : t ? t.shape.join("×") || "1" : "");
+    const names = namesOf(step, place).map(each =>
+        chip([nameEl(each.name), el("small", {}, " ", size(each))], each.name, wordsOfName(each)));
+    return [names, ["+", "−", "*", "/", "@"].map(each => chip(each, ` ${plainSigns(each)} `, "")),
+        ["'", "(", ")"].map(each => chip(each, each, "")), chip("sum( )", "sum(", "")];
 }
 
 function drawLanguage(step, place) {
-    const row = ({ text, says }) => [el("dt", {}, text.split(/ {2}/).map((each, n) => [n ? " " : "", el("code", {}, each)])), el("dd", {}, says)];
-    return [el("dl", {}, Controls.box().help.map(row)), el("p", {}, "Names here: ", namesOf(step, place).map((each, n) =>
-        [n ? "; " : "", listed(each.all.map(name => el("code", {}, name))), ` (${wordsOfName(each)})`]), ".")];
+    const code = text => el("code", {}, text), row = ({ text, says }) =>
+        [el("dt", {}, text.split(/ {2}/).map((each, n) => [n ? " " : "", code(each)])), el("dd", {}, says)];
+    const names = namesOf(step, place).flatMap((each, n) => [n ? "; " : "", listed(each.all.map(code)), ` (${wordsOfName(each)})`]);
+    return [el("dl", {}, Controls.box().help.map(row)), el("p", {}, "Names here: ", names, ".")];
 }
 
 function insert(added) {
@@ -185,35 +208,38 @@ function insert(added) {
 /* ---- typing ------------------------------------------------------------------------------------------------------- */
 
 /* What a phone's keyboard writes for the signs of a keyboard. */
-const plainSigns = text => text.replace(/[’‘′ᵀ]/g, "'").replace(/[−–]/g, "-").replace(/[×·]/g, "*").replace(/[√]/g, "sqrt").replace(/\s/g, " ");
+const plainSigns = text => text.replace(/[’‘′ᵀ]/g, "'").replace(/[−–]/g, "-").replace(/[×·]/g, "*")
+    .replace(/√/g, "sqrt").replace(/\s/g, " ");
 
 /* The text once more, under the field, with a mark where the error is; it also makes the field as high as its text. */
 function mirrorText(column = 0) {
     const { mirror, text } = boxParts, value = plainSigns(text.value), at = column - 1;
-    fill(mirror, column ? [value.slice(0, at) || false, el("mark", {}, value[at] || " "), value.slice(at + 1)] : value, "\u200b");
+    fill(mirror, column ? [value.slice(0, at), el("mark", {}, value[at] || " "), value.slice(at + 1)] : value, "\u200b");
     if (column) text.setAttribute("aria-invalid", "true");
     else text.removeAttribute("aria-invalid");
 }
 
-/* A finished formula may be judged only when it is planted; an error is said a moment after the last key. */
+const PAUSE = 350; /* milliseconds after the last key */
+
+/* A formula is judged when it is planted; an error is said before. */
 function typed() {
     mirrorText();
     clearTimeout(ruleBox.timer);
     const { place } = ruleBox, { text, said } = boxParts;
     if (said.querySelector(".error") || !text.value.trim()) fill(said);
-    if (place && text.value.trim()) ruleBox.timer = setTimeout(() => sayError(Controls.tryRule(place, plainSigns(text.value)).error), 350);
+    const check = () => sayError(Controls.tryRule(place, plainSigns(text.value)).error);
+    if (place && text.value.trim()) ruleBox.timer = setTimeout(check, PAUSE);
 }
 
 /* "rule of A, column 5: there is no dz here" */
 function sayError(error) {
-    const { said, text } = boxParts, [, column, words] = /^rule of .*?, column (\d+): (.*)$/s.exec(error || "") || [], at = Number(column);
-    mirrorText(at || 0);
-    if (!error) {
-        if (said.querySelector(".error")) fill(said);
-        return;
-    }
-    const isEnd = at > plainSigns(text.value).trimEnd().length;
-    fill(said, el("p", { class: "error" }, at ? [el("b", {}, isEnd ? "At the end: " : `At character ${at}: `), words] : error.replace(/^rule of [^:]*: /, ""), "."));
+    const { said, text } = boxParts;
+    const [, column, words] = /^rule of .*?, column (\d+): (.*)$/s.exec(error || "") || [], at = Number(column) || 0;
+    mirrorText(at);
+    if (!error && said.querySelector(".error")) fill(said);
+    if (!error) return;
+    const where = at > plainSigns(text.value).trimEnd().length ? "At the end: " : `At character ${at}: `;
+    fill(said, el("p", { class: "error" }, at ? [el("b", {}, where), words] : error.replace(/^rule of [^:]*: /, ""), "."));
 }
 
 function keyInBox(event) {
@@ -231,16 +257,11 @@ function plantTyped() {
     clearTimeout(ruleBox.timer);
     if (!place) return;
     if (!formula) return fill(said, el("p", { class: "error" }, "Write a formula first."));
-    const { error, planted } = Controls.tryRule(place, formula);
-    if (error) return sayError(error);
+    const isTry = isExercise() && !!unwrittenAt(stepNow()), { error, planted } = isTry ? Controls.tryRule(place, formula) : {};
+    if (!error) fill(said);
+    const refused = error || (isTry ? tryExercise(place, formula, planted) : Controls.plantRule(place, formula));
+    if (refused) return sayError(refused.replace(/\.$/, ""));
     mirrorText();
-    fill(said);
-    if (isExercise() && unwrittenAt(stepNow())) tryExercise(place, formula, planted);
-    else {
-        const sentence = Controls.plantRule(place, formula);
-        if (sentence) return sayError(sentence);
-    }
-    updateBox(stepNow(), ruleBox.place);
     byId("step").focus({ preventScroll: true });
 }
 
@@ -284,24 +305,30 @@ function giveUp() {
 
 /* ---- the judgement ------------------------------------------------------------------------------------------------ */
 
-const HINT = "Hint: take one number of the table that you look for. Which numbers of the result change with it, and by how much? Its gradient is the sum of these, each times what arrives there.";
+const HINT = "Hint: take one number of the table that you look for. Which numbers of the result change with it, and by how " +
+    "much? Its gradient is the sum of these, each times what arrives there.";
+
+const verdictWord = (name, text) => el("b", { class: name }, icon(name), " ", text);
 
 /* What is said of the rule of this step; null if there is nothing to say. */
 function verdictOf(step, place, planted) {
-    const { done, tries } = doneIn(state.lesson), found = done.get(place.name), word = (name, text) => el("b", { class: name }, icon(name), " ", text);
-    if (isExercise() && found && !planted) return el("p", {}, found.isShown ? "Shown: this is one way to write it." : [word("right", "Right. "),
-        `${countRules().written} of ${countRules().all} rules written.`]);
+    const { done, tries } = doneIn(state.lesson), found = done.get(place.name);
+    if (isExercise() && found && !planted) return el("p", {}, found.isShown ? "Shown: this is one way to write it."
+        : [verdictWord("right", "Right. "), tallyOfRules()],
+    place.exercise && [" The same in C: ", el("code", {}, `examples/exercises/${place.exercise}.c`)]);
     if (!planted) return null;
-    if (!isWrong(planted)) return el("p", { class: planted.why ? "" : "soft" }, planted.why || [word("right", "Right.")]);
-    const name = planted.mistake ? [": ", planted.mistake.replace(/_/g, " ")] : "", isHinted = isExercise() && (tries.get(place.name) || 0) >= 2;
-    return [el("p", {}, word("wrong", "Wrong"), name, ". ", planted.why && [planted.why, " "], worstWords(plantedPicture(step))),
-        isHinted && el("p", { class: "hint" }, planted.question || HINT)];
+    if (!isWrong(planted)) return el("p", {}, planted.why || verdictWord("right", "Right."));
+    const isHinted = isExercise() && (tries.get(place.name) || 0) >= 2;
+    return [el("p", {}, verdictWord("wrong", "Wrong"), planted.mistake && [": ", planted.mistake.replace(/_/g, " ")], ". ",
+        planted.why && [planted.why, " "], worstWords(plantedPicture(step))),
+    isHinted && el("p", { class: "hint" }, planted.question || HINT)];
 }
 
 /* Beside the tables of a wrong rule: its question, and how far training gets with it. */
 function drawWordsOfWrong(planted) {
-    const isHidden = isExercise(), menu = menuRuleOf(state.lesson, planted);
-    return el("div", { class: "damage-here" }, !isHidden && el("p", { class: "text" }, planted.typed ? "Your rule is wrong here" : "This rule is wrong",
-        menu && [": ", menu.title], ". All gradients that come from it are wrong, too."),
-    !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), planted.question), drawTraining());
+    const menu = menuRuleOf(state.lesson, planted), training = drawTraining();
+    if (isExercise()) return training;
+    return [el("p", { class: "text" }, planted.typed ? "Your rule is wrong here" : "This rule is wrong", menu && [": ", menu.title],
+        ". All gradients that come from it are wrong, too."),
+    planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), planted.question), training];
 }

@@ -87,7 +87,7 @@ function settle() {
         items.style.setProperty("--ch", height + "px");
         items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
     }
-    if (over() > 0) cutTables(items, over());
+    if (over() > 0 && byId("rule-box").hidden) cutTables(items, over());
     showTerms();
     return Math.max(0, endOfAll() - limit);
 }
@@ -212,7 +212,8 @@ function checkOfStep(step) {
 
 /* Quiet where the rule is right, loud where it is wrong. */
 function tick(step) {
-    const check = isRuleHidden(step) && !plantedAt(step) ? "" : checkOfStep(step), isRule = step.kind === "backward" && checkOf(step.part) === check;
+    const check = isRuleHidden(step) && !plantedAt(step) ? "" : checkOfStep(step);
+    const isRule = step.kind === "backward" && checkOf(step.part) === check;
     if (!check) return "";
     const ofSum = { right: "the sum of all terms is the gradient that the program stored",
         unchecked: "cannot be checked: the numbers are too large",
@@ -233,8 +234,9 @@ const wrongRule = step => {
 
 function drawDerivativesFold({ unit, part, kind }) {
     const isRowwise = part ? part.rowwise : kind === "forward" && unit.parts.some(each => each.rowwise);
-    return isRowwise && kind !== "add" && !picture.isHidden && part?.kind !== "odd" && el("details", { class: "more", id: "derivatives", open: state.derivatives,
-        ontoggle: event => {
+    const isExplained = !picture.isHidden && part?.kind !== "odd";
+    return isRowwise && kind !== "add" && isExplained && el("details", { class: "more", id: "derivatives",
+        open: state.derivatives, ontoggle: event => {
         state.derivatives = event.target.open;
         showTerms();
     } }, el("summary", {}, "all derivatives of this row"), el("div", {}));

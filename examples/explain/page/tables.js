@@ -140,9 +140,10 @@ function drawCell(view, i) {
     const isPicked = secret && view.isMain && isAskedFor(key) && state.lesson.picks.has(key);
     const text = isPicked ? "0" : secret ? "?" : fix(x, view.format), isPlain = isWhole(view.t.type) && view.of === "v";
     const largest = Math.abs(x) > 1e4 ? Math.abs(x) : view.largest;
-    const isOff = !secret && !!view.off && view.off.has(i), wrong = isOff ? `wrong: ${fix(view.right[i], view.format)} is right` : "";
-    const words = `${plain(view.name)}${placeWords(view, i)}: ${isPicked ? "you say 0" : secret ? "to be found" : text}` +
-        [reason, wrong].filter(Boolean).map(each => ", " + each).join("");
+    const isOff = !secret && !!view.off && view.off.has(i),
+        wrong = isOff ? `wrong: ${fix(view.right[i], view.format)} is right` : "";
+    const shown = isPicked ? "you say 0" : secret ? "to be found" : text;
+    const words = [`${plain(view.name)}${placeWords(view, i)}: ${shown}`, reason, wrong].filter(Boolean).join(", ");
     const isTyped = view.of === "v" && Controls.isTyped(view.t, i),
         mark = (/^(masked|dropped)/.exec(reason) || [""])[0];
     return el("div", { role: "gridcell", tabindex: "-1", "data-key": key, "data-i": i, "aria-label": words,

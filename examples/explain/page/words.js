@@ -65,7 +65,8 @@ function drawWords() {
         : "Choose a cell, and guess what will stand there; or look at its terms, or reveal it.";
     const words = isHidden ? `Predict first. ${guess} The words of this step come then.`
         : tellsSecret(text) ? sentenceOf(step) : text;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
+    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)),
+        isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
         !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
 }
@@ -87,11 +88,9 @@ function drawEnd() {
     const next = number ? lessons[lessons.findIndex(each => each.name === lesson.name) + 1] : null;
     const answered = right.size ? `${right.size} of ${questions.length} questions right. `
         : questions.length ? "Questions wait at the steps with a “?”. " : "";
-    return el("div", { class: "end" }, Controls.stepButton(), drawToExercise(),
+    return el("div", { class: "end" }, Controls.stepButton(),
         number ? el("p", { id: "end" }, "The end of this lesson. ", answered, tallyOfRules(),
         next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`)
             : el("a", { href: "#play" }, "Next: train a model in the playground"))
-        : el("p", { id: "end" }, "The end. ", lesson.back),
-        lesson.exercise && el("p", { class: "others" }, "Write it yourself, in C: ",
-            el("code", {}, `examples/exercises/${lesson.exercise}.c`), ", marked by ", el("code", {}, "make exercises")));
+        : el("p", { id: "end" }, "The end. ", lesson.back), drawToExercise());
 }
