@@ -134,13 +134,31 @@ async function otherRules() {
         expect($("#step .tick.wrong"), `${at}: ${formula}: the check is not red`);
         await wait(1);
         lookWide();
+        Controls.setCompare(true);
+        expect($(".both") && $("#step .rule h2").textContent.includes("wrong rule and right rule"), `${at}: ${formula}: both rules are not side by side`);
+        Controls.setCompare(false);
+        drawPaper();
+        expect(all("#paper .sheet").length === state.lesson.steps.length - 1, `${at}: ${formula}: it is not printed`);
+        clearPaper();
         button("take back").click();
     }
-    await openAt("#2/b4.0&set=0,1,V&set=1,2,V&set=2,2,V&set=3,1,V");
+    const equal = "&keys=2&set=0,1,V&set=1,2,V&set=2,2,V&set=3,1,V"; /* V is its own transpose */
+    await openAt("#2/b4.0" + equal);
     enter("dY @ V'");
     expect(said() === "Right.", `with typed numbers: ${said()}`);
+    enter("dY @ V");
+    expect(/^It is right for these numbers, but not for all\. It is dy b, without a transpose/.test(said()), `a transpose less: ${said()}`);
     button("take back").click();
-    expect(where().includes("set="), "the typed numbers are taken back, too");
+    expect(where().includes("set=") && !hasRules(state.lesson), "the typed numbers are taken back, too");
+    await go("#2/b4.0&exercise" + equal);
+    enter("dY @ V");
+    expect(/^It is right for these numbers, but not for all/.test(said()) && unwrittenAt(step()), `a transpose less is written: ${said()}`);
+    expect($("#step .rule h2").textContent === "dA = dY @ V" && all("#step .tab").length === 2 && !$(".opens"), "the step of such a rule shows the right one");
+    enter("dY @ V'");
+    expect(/^Right\./.test(said()) && !unwrittenAt(step()), `then ${said()}`);
+    press("e");
+    exercises.clear();
+    await go("#1");
 }
 
 /* Nonsense gets its place, and changes nothing. */
@@ -243,7 +261,7 @@ function expectHidden(secret, what) {
     expect(!$("#terms .fac") && !$("#derivatives") && !$(".opens") && $("#program").hidden && !$("#words form.question"), `${what}: something tells the rule`);
 }
 
-async function exercises() {
+async function writeAll() {
     report.written = 0;
     for (const { number, part = "" } of WALK.lessons) {
         const name = `${number}${part}`;
@@ -334,6 +352,6 @@ async function refused() {
 
 begin(async () => {
     await wait(20);
-    const walks = { rightRules, namedMistake, oldAddresses, otherRules, nonsense, byMouse, exercises, opened, refused };
+    const walks = { rightRules, namedMistake, oldAddresses, otherRules, nonsense, byMouse, exercises: writeAll, opened, refused };
     for (const name of WALK.parts) await walks[name]();
 });

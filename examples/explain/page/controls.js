@@ -113,6 +113,11 @@ const Controls = (() => {
         return right.lesson;
     }
 
+    /* A page that was made with a wrong rule gets the right lesson, too, when the library is there. */
+    function findRight() {
+        if (library && recorded && hasRules(recorded) && changes.size === 0) recorded.rightOne ??= rightLesson();
+    }
+
     /* The library's lesson with these changes; null, and a sentence, if it refuses them. */
     function compute() {
         const request = requestOf();
@@ -135,6 +140,7 @@ const Controls = (() => {
         const ignored = unknown.length
             ? `The address says ${unknown.map(word => `“${word}”`).join(", ")}: nothing here has that name.` : "";
         changes = found;
+        findRight();
         if (changes.size === 0 || loading) return { lesson, sentence: ignored };
         const computed = isOff ? { lesson: null, sentence: Live.refused } : compute();
         if (computed.lesson) return { lesson: computed.lesson, sentence: ignored };
@@ -195,6 +201,8 @@ const Controls = (() => {
     /* The changes that are rules of this place, by whatever name. */
     const keysAt = place => [place, ...(state.lesson.planted || []).filter(each => each.typed && isAtPlace(place)(each))]
         .map(({ name }) => `rule:${name}`);
+
+    const isOwnRule = place => keysAt(place).some(key => changes.has(key)); /* and not of the page */
 
     /* What the library says of a formula at this place, without planting it: {error}, or {planted}. */
     function tryRule(place, formula) {
@@ -287,6 +295,7 @@ const Controls = (() => {
     async function begin() {
         library = await Live.load();
         loading = false;
+        findRight();
         beginExercise();
         if (changes.size) readAddress();
         else if (state.lesson) {
@@ -299,7 +308,7 @@ const Controls = (() => {
     const isEdited = () => [...changes.keys()].some(isEdit);
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule,
-        stepButton, otherState, setCompare, canWriteRules, box, tryRule, plantRule, takeBackRules, onlyRules, isTrained,
+        stepButton, otherState, setCompare, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained,
         training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
             isLoading: () => loading,

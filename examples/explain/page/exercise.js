@@ -38,14 +38,15 @@ const isRuleHidden = step => (state.exercise && Controls.isLoading() ? step.kind
 
 /* ---- what a step shows whose rule is hidden ----------------------------------------------------------------------- */
 
-/* What is to be found, and what arrives. The reader's own numbers, once there are some. */
+/* What is to be found, and what arrives. After a try the reader's own numbers stand there; of a rule that is right for these
+ * numbers only, no derivatives, which are those of the right one. */
 function hiddenPicture(step) {
-    if (!isRuleHidden(step)) return null;
-    if (plantedAt(step)) return { ...plantedPicture(step), isTried: true };
-    const main = partView(step.part, { isMain: true, note: "to be found" }),
-        dy = gradView(step.unit.result, { note: "arrives" });
-    return { main, part: step.part, isHidden: true, items: [{ table: main }, sign("←"), { table: dy }],
-        rule: [nameEl(main.name), " = ?"], terms: () => [] };
+    const planted = isRuleHidden(step) && plantedAt(step);
+    if (!isRuleHidden(step) || isWrong(planted)) return null;
+    const { part, unit } = step, main = partView(part, { isMain: true, note: planted ? "your rule" : "to be found" }),
+        dy = gradView(unit.result, { note: "arrives" });
+    return { main, part, isHidden: !planted, items: [{ table: main }, sign("←"), { table: dy }],
+        rule: [nameEl(main.name), " = ", planted ? formulaEl(planted.formula) : "?"], terms: () => [] };
 }
 
 function drawWordsOfExercise(box, step) {

@@ -97,6 +97,7 @@ function readAddress() {
         : isUnknown ? `There is no lesson ${name} in this page: it shows ${lesson.number ? "lesson " + lesson.name : "a tape"}.` : sentence);
     const isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
     if (isOther || machine.lesson !== lesson) openLesson(lesson);
+    else if (isExercise()) unfoldAll();
     if (isOtherName) {
         state.bet = null;
         scrollTo(0, 0);

@@ -217,7 +217,7 @@ function backwardPicture(unit, part) {
         note: several > 1 ? `one of ${several} parts` : x.producer ? "this step finds it" : "here it ends" });
     const dy = gradView(unit.result, { note: "arrives" });
     const picture = { move: movedBack, product: productBack, softmax: softmaxBack, each: eachBack, spread: spreadBack,
-        general: generalBack }[part.kind](unit, part, main, dy);
+        general: generalBack, odd: oddBack }[part.kind](unit, part, main, dy);
     return { main, part, ...picture, rule: [nameEl(main.name),
         picture.moves || part.kind === "general" ? " ← " : " = ", picture.rule] };
 }

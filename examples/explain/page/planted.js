@@ -70,16 +70,15 @@ const formulaEl = text => el("code", { class: "formula-text" }, text);
 function plantedPicture(step) {
     const planted = plantedAt(step);
     if (!planted) return null;
-    const { part, unit } = step, made = part.kind === "odd" ? oddPicture(unit, part) : pictureOf(step), { main } = made;
+    const { part } = step, made = pictureOf(step), { main } = made;
     const right = isWrong(planted) ? rightNumbers(part) : null;
     if (right) Object.assign(main, { right, off: differing(main.numbers, right, main.t.type) });
     return { ...made, rule: [nameEl(main.name), " = ", formulaEl(planted.formula)], planted };
 }
 
-function oddPicture(unit, part) {
-    const main = partView(part, { isMain: true, note: "your rule" }), dy = gradView(unit.result, { note: "arrives" });
-    return { main, part, items: [{ table: main }, sign("←", "your rule"), { table: dy }], terms: () => [] };
-}
+/* A rule that is not linear in dy: what it made, and what it got. */
+const oddBack = (unit, part, main, dy) =>
+    ({ items: [{ table: main }, sign("←", "your rule"), { table: dy }], rule: "your rule", terms: () => [] });
 
 /* Forward is as it was: it is drawn from the right lesson, whose derivatives explain it. */
 function forwardOfPlanted(step) {

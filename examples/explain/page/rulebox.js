@@ -138,7 +138,7 @@ function updateBox(step, place) {
         isOpen = isExercise() && !!place && !!unwrittenAt(step);
     plant.disabled = !place;
     plant.textContent = isExercise() ? "check" : "plant";
-    back.hidden = isExercise() || !planted?.typed;
+    back.hidden = isExercise() || !place || !planted || !Controls.isOwnRule(place);
     give.hidden = !isOpen;
     next.hidden = !isExercise() || isOpen || nextUnwritten() < 0;
     close.hidden = isExercise();

@@ -11,7 +11,7 @@ function drawStep() {
         picture = null;
         return drawCover(box);
     }
-    picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && comparison(step)) || plantedPicture(step) ||
+    picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
         forwardOfPlanted(step) || pictureOf(step)) };
     const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels));
     state.panel = Math.min(state.panel, panels - 1);
@@ -234,7 +234,7 @@ const wrongRule = step => {
 
 function drawDerivativesFold({ unit, part, kind }) {
     const isRowwise = part ? part.rowwise : kind === "forward" && unit.parts.some(each => each.rowwise);
-    const isExplained = !picture.isHidden && part?.kind !== "odd";
+    const isExplained = !(part && isRuleHidden({ kind, unit, part })) && part?.kind !== "odd";
     return isRowwise && kind !== "add" && isExplained && el("details", { class: "more", id: "derivatives",
         open: state.derivatives, ontoggle: event => {
         state.derivatives = event.target.open;
