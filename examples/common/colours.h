@@ -36,6 +36,7 @@
 #define HATCH_OPACITY      "0.17"
 #define HATCH_DARK         "#ffffff"
 #define HATCH_OPACITY_DARK "0.22"
+enum { HATCH_WIDTH = 2, HATCH_PERIOD = 7 }; /* of its lines */
 
 #define SERIF                                                                                      \
     "'Iowan Old Style','Palatino Linotype',Palatino,'Book Antiqua',P052,'URW Palladio L',"         \

@@ -58,10 +58,14 @@ static const char dark[] =
     "}.points{fill:" FAINT_DARK "}.curve{stroke:" POS_DARK "}.line{stroke:" LINE_DARK
     "}.gap{stroke:" PAPER_DARK "}.hatch{stroke:" HATCH_DARK ";stroke-opacity:" HATCH_OPACITY_DARK
     "}}</style>\n";
-static const char hatch[] =
-    "<pattern id=\"hatch\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\""
-    " patternTransform=\"rotate(-45)\"><path class=\"hatch\" d=\"M1 0v7\" stroke=\"" HATCH
-    "\" stroke-opacity=\"" HATCH_OPACITY "\" stroke-width=\"2\"/></pattern>\n";
+
+static void write_hatch(FILE *file) {
+    fprintf(file,
+            "<pattern id=\"hatch\" width=\"%d\" height=\"%d\" patternUnits=\"userSpaceOnUse\""
+            " patternTransform=\"rotate(-45)\"><path class=\"hatch\" d=\"M1 0v%d\" stroke=\"" HATCH
+            "\" stroke-opacity=\"" HATCH_OPACITY "\" stroke-width=\"%d\"/></pattern>\n",
+            HATCH_PERIOD, HATCH_PERIOD, HATCH_PERIOD, HATCH_WIDTH);
+}
 
 #define THIN_LINE "class=\"line\" fill=\"none\" stroke=\"" LINE "\""
 
@@ -84,7 +88,8 @@ void svg_begin_plain(FILE *file, int width, int height, const char *title) {
             " color=\"" INK "\" fill=\"currentColor\">\n<title>",
             width, height, width, height);
     print_escaped(file, title, CAPTION_MOST);
-    fprintf(file, "</title>\n%s%s", dark, hatch);
+    fprintf(file, "</title>\n%s", dark);
+    write_hatch(file);
     fprintf(file, "<rect class=\"paper\" width=\"%d\" height=\"%d\" fill=\"" PAPER "\"/>\n", width,
             height);
 }

@@ -60,45 +60,55 @@ static int add_node(Work *w, int tensor, int layer) {
     return g->num_nodes++;
 }
 
-/* What a unit reads that it does not make: input n of all its lines, -1 if it is none. */
+/* How many inputs the lines of a unit have together. */
+static int inputs_of(const Plan *plan, const Unit *unit) {
+    int n = 0;
+    for (int l = unit->first; l <= unit->last; l++) n += plan->tape.lines[l].num_in;
+    return n;
+}
+
+/* Input n of them, a tensor that the unit does not make itself; -1 if it is none. */
 static int input_of(const Plan *plan, const Unit *unit, int n) {
-    for (int l = unit->first; l <= unit->last; l++) {
-        const RuledLine *line = &plan->tape.lines[l];
-        if (n >= line->num_in) {
-            n -= line->num_in;
-            continue;
-        }
-        const int t = line->in[n];
-        return t < 0 || plan->tape.tensors[t].maker >= unit->first ? -1 : t;
-    }
-    return -2;
+    int l = unit->first;
+    while (n >= plan->tape.lines[l].num_in) n -= plan->tape.lines[l++].num_in;
+    const int t = plan->tape.lines[l].in[n];
+    return t < 0 || plan->tape.tensors[t].maker >= unit->first ? -1 : t;
 }
 
 static int result_of(const Plan *plan, const Unit *unit) {
     return plan->tape.lines[unit->last].out;
 }
 
+/* One layer right of all that the unit reads. */
+static int layer_of(const Work *w, const Unit *unit) {
+    int layer = 1;
+    for (int n = 0; n < inputs_of(w->plan, unit); n++) {
+        const int t = input_of(w->plan, unit, n);
+        if (t < 0 || w->node_of[t] < 0) continue;
+        const int before = w->graph->nodes[w->node_of[t]].layer;
+        if (before >= layer) layer = before + 1;
+    }
+    return layer;
+}
+
+/* What is given stands left of its first use. */
+static void place_given(Work *w, const Unit *unit) {
+    const int layer = w->graph->nodes[w->node_of[result_of(w->plan, unit)]].layer - 1;
+    for (int n = 0; n < inputs_of(w->plan, unit); n++) {
+        const int t = input_of(w->plan, unit, n);
+        if (t < 0 || w->plan->tape.tensors[t].maker >= 0) continue;
+        if (w->node_of[t] < 0) add_node(w, t, layer);
+        Placed *node = &w->graph->nodes[w->node_of[t]];
+        if (node->layer > layer) node->layer = layer;
+    }
+}
+
 static void add_nodes(Work *w) {
     const Plan *plan = w->plan;
     for (int t = 0; t < plan->tape.num_tensors; t++) w->node_of[t] = -1;
-    for (int u = 0; u < plan->num_units; u++) {
-        int layer = 1;
-        for (int n = 0, t; (t = input_of(plan, &plan->units[u], n)) > -2; n++) {
-            const Placed *node =
-                t >= 0 && w->node_of[t] >= 0 ? &w->graph->nodes[w->node_of[t]] : NULL;
-            if (node && node->layer >= layer) layer = node->layer + 1;
-        }
-        add_node(w, result_of(plan, &plan->units[u]), layer);
-    }
     for (int u = 0; u < plan->num_units; u++)
-        for (int n = 0, t; (t = input_of(plan, &plan->units[u], n)) > -2; n++) {
-            if (t < 0 || plan->tape.tensors[t].maker >= 0) continue;
-            const int layer =
-                w->graph->nodes[w->node_of[result_of(plan, &plan->units[u])]].layer - 1;
-            if (w->node_of[t] < 0) add_node(w, t, layer);
-            else if (w->graph->nodes[w->node_of[t]].layer > layer)
-                w->graph->nodes[w->node_of[t]].layer = layer;
-        }
+        add_node(w, result_of(plan, &plan->units[u]), layer_of(w, &plan->units[u]));
+    for (int u = 0; u < plan->num_units; u++) place_given(w, &plan->units[u]);
 }
 
 /* ---- arrows ---------------------------------------------------------------------------------- */
@@ -129,8 +139,10 @@ static bool add_arrow(Work *w, int u, int t, bool is_first) {
         last = bend_after(w, last, layer);
         arrow->bends[arrow->num_bends++] = last;
     }
-    const bool given = w->plan->tape.tensors[t].maker < 0;
-    add_link(w, last, arrow->to, arrow->num_bends > 0 ? 2 : given ? 0.5 : is_first ? 4 : 1);
+    double weight = is_first ? 4 : 1;
+    if (w->plan->tape.tensors[t].maker < 0) weight = 0.5;
+    if (arrow->num_bends > 0) weight = 2;
+    add_link(w, last, arrow->to, weight);
     g->num_arrows++;
     return true;
 }
@@ -140,7 +152,8 @@ static bool add_arrows(Work *w) {
     for (int u = 0; u < plan->num_units; u++) {
         const int begin = w->graph->num_arrows;
         bool has_made = false;
-        for (int n = 0, t; (t = input_of(plan, &plan->units[u], n)) > -2; n++) {
+        for (int n = 0; n < inputs_of(plan, &plan->units[u]); n++) {
+            const int t = input_of(plan, &plan->units[u], n);
             bool again = t < 0;
             for (int i = begin; i < w->graph->num_arrows; i++)
                 again = again || w->graph->arrows[i].tensor == t;
@@ -260,8 +273,9 @@ static HeightBlock wish_of(const Work *w, int n, bool before, bool after) {
     HeightBlock all = {0, 0, 0};
     for (int i = 0; i < w->num_links; i++) {
         const Link *link = &w->links[i];
-        const int other = before && link->b == n ? link->a : after && link->a == n ? link->b : -1;
-        if (other < 0) continue;
+        const bool is_before = before && link->b == n;
+        if (!is_before && !(after && link->a == n)) continue;
+        const int other = is_before ? link->a : link->b;
         all.sum += link->weight * w->graph->nodes[other].y;
         all.weight += link->weight;
     }

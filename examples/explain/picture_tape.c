@@ -92,16 +92,17 @@ static void write_arrow(FILE *file, const Picture *p, const Arrow *arrow, double
     const double size = 5 + 0.75 * width;
     const Point end = behind ? points[0] : points[n - 1];
     const double sign = behind ? -1 : 1;
-    const char *name = now ? "\"" : behind ? "back\"" : "edge\"";
-    const char *head = now ? "\"" : behind ? "back-head\"" : "edge-head\"";
-    const char *color = now ? "currentColor" : behind ? BACK : ARROW;
+    const char *name = behind ? "back" : "edge";
+    const char *color = behind ? BACK : ARROW;
+    if (now) name = "now";
+    if (now) color = "currentColor";
     if (behind) points[0].x += size;
     else points[n - 1].x -= 5;
-    fprintf(file, "<path class=\"%s fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" d=\"", name,
+    fprintf(file, "<path class=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" d=\"", name,
             color, width);
     put_curve(file, points, n);
-    fprintf(file, "\"/>\n<path class=\"%s fill=\"%s\" d=\"M%.1f %.1fl%.1f %.1fv%.1fz\"/>\n", head,
-            color, end.x, end.y, -sign * (size + 1), -0.72 * size, 1.44 * size);
+    fprintf(file, "\"/>\n<path class=\"%s-head\" fill=\"%s\" d=\"M%.1f %.1fl%.1f %.1fv%.1fz\"/>\n",
+            name, color, end.x, end.y, -sign * (size + 1), -0.72 * size, 1.44 * size);
     if (!now) return;
     fprintf(file,
             "<path class=\"gap\" fill=\"none\" stroke=\"" PAPER "\" stroke-width=\"%.1f\""
@@ -232,10 +233,10 @@ static void write_steps(FILE *file, const Picture *p, double y) {
     end_group(file);
     for (int i = 1; i <= steps; i++) {
         const double x = LEFT + (i - 1) * each + (i > plan->num_forward ? GAP : 0);
-        write_box(file, x + 2, y - (i == here ? 4 : 2), each - 4, i == here ? 8 : 4,
-                  i == here  ? "rx=\"4\""
-                  : i < here ? "rx=\"2\" " FAINT_WORDS
-                             : "rx=\"2\" class=\"rest\" fill=\"" LINE "\"");
+        const char *look = "rx=\"2\" class=\"rest\" fill=\"" LINE "\"";
+        if (i < here) look = "rx=\"2\" " FAINT_WORDS;
+        if (i == here) look = "rx=\"4\"";
+        write_box(file, x + 2, y - (i == here ? 4 : 2), each - 4, i == here ? 8 : 4, look);
     }
 }
 

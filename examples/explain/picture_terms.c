@@ -13,7 +13,7 @@ static const TapeTensor *weights_of(const Picture *p) {
     return &p->plan.tape.tensors[p->step->part->y];
 }
 
-enum { PROSE = 16, PROSE_LEFT = 684, PROSE_COLUMNS = 51, MOST_BESIDE = 4 };
+enum { PROSE = 16, PROSE_LEFT = 684, PROSE_COLUMNS = 51, PROSE_WIDE = 110, MOST_BESIDE = 4 };
 
 /* The text stands beside a short line of terms, below a long one. */
 static bool is_beside(const Picture *p) {
@@ -217,13 +217,10 @@ static int write_mean(FILE *file, const Picture *p, double y) {
 static double write_text(FILE *file, const Picture *p, double y) {
     const char *text = p->step->text ? p->step->text : "";
     const bool beside = is_beside(p);
-    const int wide = (int)((p->width - 2 * MARGIN) / (0.57 * PROSE));
+    const double room = (p->width - 2 * MARGIN) / (0.57 * PROSE);
+    const int most = beside ? PROSE_COLUMNS : (int)fmin(room, PROSE_WIDE);
     if (file) fprintf(file, "<g " SERIF_TYPE "font-size=\"%d\">\n", PROSE);
-    const int lines = write_prose(file, beside ? PROSE_LEFT : MARGIN, y, text,
-                                  beside       ? PROSE_COLUMNS
-                                  : wide < 110 ? wide
-                                               : 110,
-                                  PROSE);
+    const int lines = write_prose(file, beside ? PROSE_LEFT : MARGIN, y, text, most, PROSE);
     if (file) end_group(file);
     return y + (lines - 1) * 1.5 * PROSE;
 }

@@ -605,6 +605,10 @@ START_TEST(the_colours_of_the_page) {
     expect_type(light, "--serif", SERIF);
     expect_type(light, "--sans", SANS);
     expect_type(strstr(css, "code, pre"), "font-family", MONO);
+    char lines[64];
+    snprintf(lines, sizeof lines, "var(--hatch) 0 %dpx, transparent %dpx %dpx", HATCH_WIDTH,
+             HATCH_WIDTH, HATCH_PERIOD);
+    ck_assert_ptr_nonnull(strstr(style_sheet("examples/explain/page/step.css"), lines));
 }
 END_TEST
 
