@@ -74,7 +74,7 @@ const char *sign_of(const char *text) {
 static void put_prose(FILE *file, const char *text, int length, bool *in_name, double size) {
     char name[NAME_TEXT];
     for (int i = 0; i < length; i++) {
-        const char before = i > 0 ? text[i - 1] : ' ', after = i + 1 < length ? text[i + 1] : ' ';
+        const int before = i > 0 ? text[i - 1] : ' ', after = i + 1 < length ? text[i + 1] : ' ';
         const bool alone = before == ' ' && after == ' ';
         if (*in_name || text[i] == '`') {
             const int begin = i + (text[i] == '`');
