@@ -61,18 +61,21 @@ function movedPicture(unit, main) {
 
 const MOST_INNER = 14; /* columns of the results inside a group: more would be too small to read */
 
-/* Folded lines: their results, the last first, and the tables that they began with. */
+/* Folded lines as their formulas, the last one first: loss = sum E², E² = E², E = Y − T. If that is too wide: the result,
+ * and the tables that they began with. */
 function groupPicture({ lines, inputs, group }, main) {
     const last = lines[lines.length - 1], count = `${lines.length} lines`;
     const columns = sum([...lines.map(line => line.result), ...inputs].map(t => t.columns * t.panels));
-    const back = columns > MOST_INNER ? [] : range(lines.length - 1, n => lines.length - 1 - n)
-        .flatMap(n => [sign("←", opName(lines[n].op)), { table: valueView(lines[n - 1].result) }]);
+    const right = line => formulaItems(line, t => valueView(t)) || [sign(opName(line.op)),
+        ...[...new Set(line.inputs)].filter(Boolean).map(t => ({ table: valueView(t) }))];
+    const chain = lines.slice().reverse().flatMap(line =>
+        [sign(line === last ? "=" : `${plain(symbolOf(line.result))} =`), ...right(line)]);
     return { main, terms: pictureOfLine(last, main).terms,
         rule: [nameEl(main.name), lines.length > MOST_NESTED
             ? [": ", group.name === nameOf(last.result) ? count : `${group.name}, ${count}`]
             : [" = ", nested(last, lines)]],
-        items: [{ table: main }, ...back, sign("←", back.length ? opName(lines[0].op) : count),
-            ...inputs.map(t => ({ table: valueView(t) }))] };
+        items: [{ table: main }, ...(columns <= MOST_INNER ? chain
+            : [sign("←", count), ...inputs.map(t => ({ table: valueView(t) }))])] };
 }
 
 const MOST_NESTED = 4; /* lines of a group in one formula */

@@ -69,12 +69,14 @@ function drawItems(picture, layout, isPaper) {
     groupsOfItems(items).map(group => drawGroup(group, layout, !!moves || isPaper)));
 }
 
-/* What must not be torn apart at the end of a line: the signs before a table, the table, and a bracket after it. */
+const isPower = ({ op }) => /^[⁰¹²³⁴-⁹]$/.test(op || "");
+
+/* What must not be torn apart at the end of a line: the signs before a table, the table, and a bracket or a power after it. */
 function groupsOfItems(items) {
     const list = [];
     let open = [];
     for (const item of items) {
-        if (item.op === ")" && list.length) {
+        if ((item.op === ")" || isPower(item)) && list.length && !open.length) {
             list[list.length - 1].push(item);
             continue;
         }
@@ -91,7 +93,7 @@ function groupsOfItems(items) {
 
 function drawGroup(group, layout, all) {
     const drawSign = ({ op, note }) => el("span",
-        { class: `op ${/^[()]$/.test(op) ? "paren" : /^[a-z]{3}/.test(op) ? "fn" : ""}` }, op,
+        { class: `op ${/^[()]$/.test(op) ? "paren" : isPower({ op }) ? "power" : /^[a-z]{3}/.test(op) ? "fn" : ""}` }, op,
         note && !layout.isTight && el("small", {}, note));
     const n = group.findIndex(item => item.table), before = n < 0 ? group : group.slice(0, n);
     return el("div", { class: "item" }, (before.length > 0 || layout.wraps) &&
