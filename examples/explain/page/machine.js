@@ -41,8 +41,8 @@ function fittedGraph(lesson) {
         LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : 0.66;
     pen.font = "12.5px serif";
     const below = (height, op) => t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4);
-    const labels = (height, op) => ({ height, below: below(height, op), width: t => pen.measureText(plain(symbolOf(t))).width * height / 15 +
-        6 });
+    const labels = (height, op) => ({ height, below: below(height, op), width: t => Math.max(pen.measureText(plain(symbolOf(t))).width,
+        pen.measureText(t.unit && !t.unit.group ? opName(t.unit.op) : "").width) * height / 15 + 6 });
     const fitting = graph => Math.min(mostHeight() / (graph.height + 8), W / graph.width,
         1.5 * Math.max(1, enlarged()));
     const made = label => {

@@ -37,8 +37,8 @@ const typeset = text => text.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, 
     .replace(/ - /g, "\u00a0−\u00a0").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
     .replace(/"/g, "”").replace(/(\w)'/g, "$1’");
 
-/* The short name of a tensor with this name, as the rules write it; or the name itself. */
-const shortened = name => (state.lesson?.tape.tensors.find(t => t.name === name) || {}).symbol || name;
+/* The short name of a tensor whose name is a formula with blanks, as the rules write it; or the name itself. */
+const shortened = name => (/ /.test(name) && state.lesson?.tape.tensors.find(t => t.name === name)?.symbol) || name;
 
 /* Text with `names` between backquotes; a command is set as code. */
 const prose = text => (text || "").split("`").map((piece, n) =>
