@@ -28,7 +28,7 @@ const canPredict = step => !plantedAt(step) && (isRuleHidden(step) ||
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();
     if (state.printing) return state.printing === "worksheet" && step.kind !== "start" &&
-        (view.isMain || isOfStepBefore(view));
+        (view.isMain || isOfStepBefore(view) || isOfFold(view));
     if (/^[mjq]/.test(key) || isShown(key)) return false;
     return isAskedFor(key) || (view.isMain && canPredict(step));
 }
@@ -37,6 +37,12 @@ function isSecret(view, i) {
 function isOfStepBefore({ of, t }) {
     const before = state.lesson.steps[state.step - 1], isValue = before.kind === "forward";
     return state.step > 1 && before.kind !== "start" && resultOf(before) === t && of === (isValue ? "v" : "g");
+}
+
+/* On a worksheet: is it computed on the way, by the lines that are folded into this step? */
+function isOfFold({ of, t }) {
+    const { kind, unit } = stepNow();
+    return kind === "forward" && !!unit.group && of === "v" && unit.lines.some(line => line.result === t);
 }
 
 /* Is anything of this step's result hidden? */

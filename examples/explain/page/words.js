@@ -49,7 +49,8 @@ function sentenceOf(step) {
 function forwardSentence(unit, y, list) {
     const { product, parts } = unit, b = product && (product.isFlipped ? flippedName(product.b) : symbolOf(product.b));
     if (unit.moves) return `Nothing is computed. Each number of ${list} moves to its place in ${y}.`;
-    if (unit.group) return `${y} is made from ${list} in ${unit.lines.length} lines. Press o to see them one by one.`;
+    if (unit.group) return `${y} is made from ${list} in ${unit.lines.length} lines.` +
+        (state.printing ? "" : " Press o to see them one by one.");
     if (product) return `Each number of ${y} is a row of \`${symbolOf(product.a)}\` times a column of \`${b}\`: products, added up.`;
     if (parts.some(part => part.factor)) return `Each row of ${y} becomes weights: positive, with the sum 1.`;
     return list ? `${y} is made from ${list}.` : `${y} is made.`;
