@@ -103,7 +103,7 @@ function drawBox(step) {
         ruleBox.id = "";
         return;
     }
-    const place = placeAt(step) || null, key = `${nameOfStep(step)} ${isExercise()}`,
+    const place = placeAt(step) || null, key = [nameOfStep(step), isExercise(), !!placeAt(step)].join(" "),
         isNew = ruleBox.id !== key || !wasOpen;
     Object.assign(ruleBox, { place, id: key });
     if (isNew) fillBox(step, place);
@@ -276,6 +276,7 @@ function takeBack() {
     ruleBox.opened = nameOfStep(step);
     takeBackRule(step);
     fillBox(stepNow(), ruleBox.place);
+    updateBox(stepNow(), ruleBox.place);
     byId("step").focus({ preventScroll: true });
 }
 
