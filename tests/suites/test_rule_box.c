@@ -101,7 +101,8 @@ static const char *const lessons[] = {"1",
 /* Each name leads to its gradient, its exercise is there, and the right formula is right there,
  * also where another rule is planted. */
 START_TEST(places_of_a_lesson) {
-    char request[2000], names[100][3 * RULE_NAME], formulas[100][100];
+    static char names[100][3 * RULE_NAME], formulas[100][100];
+    char request[2000];
     int lines[100], inputs[100], n = 0;
     const char *lesson = lessons[_i];
     snprintf(request, sizeof request, "lesson %s\nbox 1", lesson);
