@@ -32,6 +32,9 @@ function look(lesson) {
 
 /* Calls see for all panels, of which one is shown at a time, and for all rows on a phone. */
 function turnPages(see) {
+    const first = group => all(group + " button")[0]?.click();
+    first(".heads:not(.rows)");
+    first(".heads.rows");
     see();
     for (const group of [".heads:not(.rows)", ".heads.rows"]) for (let n = 1; n < all(group + " button").length; n++) {
         all(group + " button")[n].click();
