@@ -275,6 +275,11 @@ async function answer(number, { kind, right, wrong, id }, n) {
     expect(!button("reveal").hidden, kind + ": no reveal after a hint");
     pick(right);
     seen.push(marked());
+    const cell = kind === "number" && $(`#step .c[data-key="${keyAsked(state.lesson.questions[n])}"]`);
+    if (cell && cell.textContent !== "0" && !cell.closest(".tab").querySelector(".ten")) {
+        pick(cell.textContent);
+        expect(marked() === "right", `${where()}: ${cell.textContent}, as the table shows it, is marked ${marked()}`);
+    }
     window.dispatchEvent(new Event("resize"));
     await wait(150);
     expect(result().length > 1 && form.isConnected, kind + ": an answer vanishes when the window changes");

@@ -72,6 +72,19 @@ const numberField = label => el("input", { type: "text", inputmode: "decimal", a
     "aria-label": label });
 const notYet = words => ({ isRight: false, words });
 
+/* With how many decimals do the tables of this step show numbers of t? The fewest of them. */
+function fewestDecimals(of, t) {
+    const views = picture ? tablesIn(picture).filter(view => view.t === t && view.of === of) : [];
+    return Math.min(...(views.length ? views : [viewOf(t, of)]).map(({ format: { d, e } }) => Math.max(0, d - e)));
+}
+
+/* Is this x, rounded to the decimals that were typed? They have to be as many as a table shows: a reader may copy what the
+ * page says. 0 is right for 0 alone. */
+function isRounding(text, guess, x, fewest) {
+    const [, decimals = ""] = /[.,](\d*)\s*$/.exec(text) || [], d = decimals.length;
+    return d >= fewest && guess !== 0 && Math.abs(guess - x) <= 0.50001 * 10 ** -d;
+}
+
 /* The terms of dx[i]; while there is only one, those of its dy, too: at most four lines. */
 function chainOf(part, i) {
     const chain = [{ part, i, terms: termsOf(part, i) }];
@@ -96,8 +109,8 @@ const questionKinds = {
         return {
             field,
             check() {
-                const guess = readNumber(field), isClose = y =>
-                    Math.abs(guess - y) <= Math.max(0.0005, 0.01 * Math.abs(y));
+                const guess = readNumber(field), fewest = fewestDecimals(isGrad ? "g" : "v", t), isClose = y =>
+                    Math.abs(guess - y) <= Math.max(0.0005, 0.01 * Math.abs(y)) || isRounding(field.value, guess, y, fewest);
                 if (field.value.trim() === "") return notYet("Enter a number first.");
                 if (guess !== guess) return notYet("That is no number.");
                 if (isClose(x)) return { isRight: true, words: "Right." };
