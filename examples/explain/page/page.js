@@ -9,15 +9,15 @@
  * Addresses that counted steps, #lesson=2&step=12&cell=g4.3 or #2/12, lead to the nearest step. */
 "use strict";
 
-/* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; hide:
- * predict first; exercise: rules are hidden until they are written; hint: the terms of a hidden number are shown; bet: the
- * option of the cover; trailer: the step that the opening shows; moved: the step is new, so it may move; tape: is the
- * picture of the tape shown in present mode; null: where a step leaves it room; keys: only the key steps are shown;
- * compare: two states are side by side; printing: what is drawn is for paper. */
+/* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; turned:
+ * the step at which the reader chose the panel; hide: predict first; exercise: rules are hidden until they are written;
+ * hint: the terms of a hidden number are shown; bet: the option of the cover; trailer: the step that the opening shows;
+ * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
+ * it room; keys: only the key steps are shown; compare: two states are side by side; printing: what is drawn is for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
     bet: null, trailer: null,
     moved: false, compare: false, printing: "", derivatives: false, program: false,
-    layout: null, guessed: null, others: false, exercise: false, tape: null, keys: false };
+    layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false };
 
 const stepNow = () => state.lesson.steps[state.step];
 const isPlaying = () => !byId("play").hidden;

@@ -131,8 +131,7 @@ function fitLayout(box, all, wraps) {
 function drawHeads(panels) {
     const { t } = tablesIn(picture).find(view => view.panels === panels);
     const turn = p => {
-        state.panel = p;
-        state.chosen = null;
+        Object.assign(state, { panel: p, chosen: null, turned: stepNow() });
         drawStep();
         settle();
         byId("step").querySelectorAll(".heads button")[p].focus();
@@ -141,10 +140,14 @@ function drawHeads(panels) {
         el("button", { "aria-pressed": String(p === state.panel), onclick: () => turn(p) }, panelName(t, p))));
 }
 
-/* Brings the panel of the chosen cell into view. */
+/* Brings the panel of the chosen cell into view; if none is chosen, that of the cell which the question or the words of the
+ * step are about, until the reader turns to another one. */
 function turnToChosen() {
-    const { main } = picture, i = Number((/\.(\d+)$/.exec(state.chosen) || [])[1] ?? NaN);
-    if (main.panels > 1 && main.key(i) === state.chosen) state.panel = Math.floor(i / (main.t.rows * main.t.columns));
+    const { main } = picture, look = state.lesson.look?.get(stepNow().id), isTurned = state.turned === stepNow();
+    const key = state.chosen || (isTurned ? null : readKey(state.asked) ? state.asked
+        : look === undefined ? null : main.key(look));
+    const i = Number((/\.(\d+)$/.exec(key) || [])[1] ?? NaN);
+    if (main.panels > 1 && main.key(i) === key) state.panel = Math.floor(i / (main.t.rows * main.t.columns));
 }
 
 /* On a phone a row-wise rule shows one row of its tables: that of the number that is worked out. */
