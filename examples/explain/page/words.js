@@ -64,7 +64,7 @@ function drawWords() {
     const isHidden = isHiding() && canPredict(step), text = textOf(step) || sentenceOf(step);
     const guess = isAskedAll() ? "Answer the question, or reveal it."
         : "Choose a cell, and guess what will stand there; or look at its terms, or reveal it.";
-    const words = isHidden ? `Predict first. ${guess} The words of this step come then.`
+    const words = isHidden ? `Predict first. ${guess} The words of this step come when none of its cells is hidden.`
         : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)),
         isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
