@@ -25,10 +25,13 @@ function lookWide() {
 /* What moves is at its end. */
 const settleMotion = () => document.getAnimations().forEach(each => (each.effect.getTiming().iterations === Infinity ? each.cancel() : each.finish()));
 
-/* No number is cut off, and in a wide window no step; tables of a recording may be too large for that. */
+/* No number is cut off, no row of a small table, and in a wide window no step; tables of a recording may be too large for that. */
 function lookFit(isRecording) {
     for (const cell of all("#step .c"))
         expect(cell.scrollWidth <= cell.clientWidth + 1, `${where()} ${cell.closest(".tab").dataset.shows}: ${cell.textContent} does not fit`);
+    for (const panels of all("#step .panels"))
+        expect(panels.scrollHeight <= panels.clientHeight + 1 || panels.querySelector(".grid").querySelectorAll('[role="row"]').length > 8,
+            `${where()}: rows of a small table are cut off`);
     if (isRecording || innerWidth < 1100 || innerHeight < 720 || !$("#terms") || !$("#panel").hidden || !$("#state").hidden) return;
     const bottom = Math.max(...[$(".items"), ...$("#terms").children].map(each => each.getBoundingClientRect().bottom)) + scrollY;
     expect(bottom <= innerHeight, `${where()}: the step ends at ${bottom.toFixed(0)} of ${innerHeight}`);

@@ -6,10 +6,10 @@
 let machine = null; /* {lesson, graph, nodes: Map tensor -> element, edges, scale, most} */
 let arrangement = { key: "" }; /* the last layout: other numbers of the same shapes stand at the same places */
 
-/* onclick: what a table does, if it does not lead to its step. */
-function buildMachine(lesson = state.lesson, onclick = goToTensor) {
+/* onclick: what a table does, if it does not lead to its step. isLow: as low as it can be read. */
+function buildMachine(lesson = state.lesson, onclick = goToTensor, isLow = false) {
     document.body.classList.remove("tapeless"); /* what is hidden has no width */
-    const graph = fittedGraph(lesson), { isCompact, label, scale } = graph;
+    const graph = fittedGraph(lesson, isLow), { isCompact, label, scale } = graph;
     const world = el("div", { class: isCompact ? "world compact" : "world", "--label": label.height + "px",
         "--hit": 24 / scale + "px" });
     const lines = svg("svg", { class: "lines", width: graph.width, height: graph.height + 8, "aria-hidden": "true" });
@@ -24,7 +24,7 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor) {
     const holder = el("div", { class: "holder" }, world);
     holder.style.cssText = `width:${graph.width * scale}px;height:${(graph.height + 8) * scale}px`;
     byId("picture").replaceChildren(holder);
-    machine = { lesson, graph, nodes, edges, scale, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)),
+    machine = { lesson, graph, nodes, edges, scale, isLow, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)),
         0) };
     updateMachine();
 }
@@ -35,15 +35,18 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor) {
 const mostHeight = () => Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : innerHeight < 850
     ? 0.285 : 0.33));
 
+const LOW = 0.55; /* the smallest scale of a low picture: its labels are 11 pixels high */
+
 /* If the picture has to be small, its labels keep their size. */
-function fittedGraph(lesson) {
+function fittedGraph(lesson, isLow) {
     const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"),
-        LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : 0.66;
+        LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : isLow ? LOW : 0.66;
     pen.font = "12.5px serif";
     const below = (height, op) => t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4);
     const labels = (height, op) => ({ height, below: below(height, op), width: t => Math.max(pen.measureText(plain(symbolOf(t))).width,
         pen.measureText(t.unit && !t.unit.group ? opName(t.unit.op) : "").width) * height / 15 + 6 });
-    const fitting = graph => Math.min(mostHeight() / (graph.height + 8), W / graph.width,
+    const most = isLow ? 0.6 * mostHeight() : mostHeight();
+    const fitting = graph => Math.min(most / (graph.height + 8), W / graph.width,
         1.5 * Math.max(1, enlarged()));
     const made = label => {
         const graph = arranged(lesson, label);

@@ -120,6 +120,7 @@ function openLesson(lesson) {
         unfoldLines(lesson);
         plan(lesson);
     }
+    lesson.low ??= new Set();
     lesson.texts ??= new Map((lesson.notes || []).map(({ at, text }) => [at, text]));
     lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) =>
         [at, look]));
@@ -171,18 +172,32 @@ function draw() {
     foldTape(state.tape === false);
     drawBar();
     drawBox(step);
-    drawStep();
-    drawWords();
-    if (settle() > 0 && isPresenting() && state.tape === null) {
-        foldTape(true);
-        drawStep();
-        drawWords();
-        settle();
-    }
+    makeRoom(step);
     updateMachine();
     const rule = byId("step").querySelector("h1, .rule h2");
     byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}`;
     writeAddress();
+}
+
+/* A step that does not fit gets room from the picture of the tape. In present mode the picture folds; else it becomes lower,
+ * and stays so at this step: an answer moves nothing. Then the rows become lower, and at last the page scrolls. */
+function makeRoom(step) {
+    const { low } = state.lesson, isLow = !isPresenting() && low.has(step.id), drawAll = least => {
+        drawStep();
+        drawWords();
+        return settle(least);
+    };
+    if (machine.lesson === state.lesson && machine.isLow !== isLow) buildMachine(state.lesson, goToTensor, isLow);
+    if (isPresenting()) {
+        if (drawAll() > 0 && state.tape === null) {
+            foldTape(true);
+            drawAll();
+        }
+    } else if (drawAll(isLow ? LEAST_ROW : EASY_ROW) > 0 && !isLow && innerWidth >= 1100) {
+        low.add(step.id);
+        buildMachine(state.lesson, goToTensor, true);
+        drawAll();
+    }
 }
 
 /* On a low projector the picture of the tape gives its place to a step that needs it; a button and a key bring it back. */
@@ -306,6 +321,7 @@ function watchStep(box) {
 /* Another width or colours: the pictures are made anew, and the reader's answers stay. */
 function rebuild() {
     if (isPlaying() || !state.lesson) return;
+    state.lesson.low.clear();
     buildMachine();
     drawAgain();
 }

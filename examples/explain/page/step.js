@@ -69,9 +69,11 @@ const lowest = list => Math.max(0, ...list.filter(each => each.getClientRects().
 const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, #terms > *"),
     ...byId("below").querySelectorAll("#words > .text, .verdict, #questions > .question")]);
 
-/* On a wide window the step ends above its lower edge: with smaller words, lower rows, and, of large tables, fewer rows in
- * view at a time. Returns how many pixels are cut off nevertheless. */
-function settle() {
+const LEAST_ROW = 24, EASY_ROW = 30; /* pixels */
+
+/* On a wide window the step ends above its lower edge: with smaller words, with rows as low as `least`, and, of large tables,
+ * fewer rows in view at a time. Returns how many pixels are cut off nevertheless. */
+function settle(least = LEAST_ROW) {
     const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
         limit = innerHeight - 6;
     below.classList.remove("small");
@@ -82,8 +84,8 @@ function settle() {
     const isUnder = below.classList.contains("full") || (byId("questions") && byId("step").contains(byId("questions"))),
         over = () => (isUnder ? endOfAll() : step()) - limit;
     let { height } = layout;
-    for (let n = 0; n < 4 && over() > 0 && height > 24 * enlarged(); n++) {
-        height = Math.max(24 * enlarged(), height - over() * (height + 2) / items.clientHeight);
+    for (let n = 0; n < 8 && over() > 0 && height > least * enlarged(); n++) {
+        height = Math.max(least * enlarged(), height - Math.max(0.5, over() * (height + 2) / items.clientHeight));
         items.style.setProperty("--ch", height + "px");
         items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
     }
@@ -100,9 +102,15 @@ function moveQuestions() {
     if (endOfAll() >= before) words.insertBefore(questions, next);
 }
 
-/* Tables that stand in lines lose so many pixels of height: the highest ones first. What is cut off scrolls. */
+const FEW_ROWS = 8;
+
+/* Large tables that stand in lines lose so many pixels of height: the highest ones first. What is cut off scrolls, and the
+ * tables with as many rows scroll along. A table of few rows is never cut. */
 function cutTables(items, over) {
-    const LEAST = 84 * enlarged(), panels = [...items.querySelectorAll(".panels")], lines = new Map();
+    const rowsIn = panels => panels.querySelector(".grid")?.querySelectorAll('[role="row"]').length || 0;
+    const LEAST = 132 * enlarged(), lines = new Map(),
+        panels = [...items.querySelectorAll(".panels")].filter(each => rowsIn(each) > FEW_ROWS);
+    if (!panels.length) return;
     for (const each of panels) {
         const { top } = each.closest(".item").getBoundingClientRect();
         lines.set(top, Math.max(lines.get(top) || 0, each.clientHeight));
@@ -110,7 +118,15 @@ function cutTables(items, over) {
     const heights = [...lines.values()], room = sum(heights) - over;
     let cap = Math.max(...heights);
     while (cap > LEAST && sum(heights.map(h => Math.min(h, cap))) > room) cap -= 4;
-    for (const each of panels) if (each.clientHeight > cap) each.style.cssText = `max-height:${cap}px;overflow:auto`;
+    const cut = panels.filter(each => each.clientHeight > cap);
+    for (const each of cut) {
+        each.style.maxHeight = cap + "px";
+        each.classList.add("cut");
+        each.onscroll = () => {
+            for (const other of cut) if (rowsIn(other) === rowsIn(each) && other.scrollTop !== each.scrollTop) other.scrollTop = each.scrollTop;
+            drawCurves();
+        };
+    }
 }
 
 const tablesIn = ({ items }) => items.filter(item => item.table).map(item => item.table);
