@@ -87,6 +87,7 @@ async function namedMistake() {
     const seen = $("#step").textContent;
     press("ArrowRight");
     expect(!where().startsWith(`#2/${id}`) && !isOpen() && where().includes("rule="), `${what}: the arrows do not step after it`);
+    expect(!$("#step .tick.right") && $("#step .tick").textContent.includes("its numbers come from a wrong rule above"), `${what}: the step after it has a green tick`);
     press("ArrowLeft");
     expect(isOpen() && text().value === "y * dy" && $("#step").textContent === seen, `${what}: the step does not come back`);
     for (const address of [link, link.replace("&rule=", "&break="), "#2/b3.0&rule=A:y*dy"]) {

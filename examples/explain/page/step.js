@@ -229,6 +229,17 @@ function checkOfStep(step) {
     return ["wrong", "unchecked", "right"].find(check => checks.includes(check)) || "";
 }
 
+/* Does a wrong rule above make the numbers of this gradient wrong? Also a right rule passes them on. */
+function isTainted(t, seen = new Map()) {
+    if (!seen.has(t)) seen.set(t, t.parts.some(part => isTaintedPart(part, seen) || checkOf(part) === "wrong"));
+    return seen.get(t);
+}
+const isTaintedPart = (part, seen) => isTainted(part.line.result, seen);
+
+/* Is the rule of this step right, and are its numbers wrong? */
+const passesOn = step => isBroken(state.lesson) &&
+    (step.kind === "backward" ? isTaintedPart(step.part) : step.kind === "add" && isTainted(step.tensor));
+
 /* Quiet where the rule is right, loud where it is wrong. */
 function tick(step) {
     const check = isRuleHidden(step) && !plantedAt(step) ? "" : checkOfStep(step);
@@ -237,6 +248,10 @@ function tick(step) {
     const ofSum = { right: "the sum of all terms is the gradient that the program stored",
         unchecked: "cannot be checked: the numbers are too large",
         wrong: "the sum of all terms is not the gradient that the program stored" };
+    if (check === "right" && passesOn(step)) {
+        const after = `this ${isRule ? "rule" : "sum"} is right; its numbers come from a wrong rule above`;
+        return el("span", { class: "tick after", title: after, "aria-label": after, role: "img" }, after);
+    }
     const words = isRule ? checkWords(step.part) : ofSum[check];
     const shown = isRule && check === "wrong" ? [words.replace(/ \(largest.*/, ""), wrongRule(step)] : words;
     return el("span", { class: `tick ${check}`, title: words, "aria-label": words, role: "img" },
