@@ -165,14 +165,14 @@ function drawCurves() {
         const a = cell.getBoundingClientRect(), b = each.getBoundingClientRect(),
             grid = cell.closest(".grid").getBoundingClientRect();
         const panels = cell.closest(".panels").getBoundingClientRect();
-        const x0 = a.x + a.width / 2 - frame.x, x1 = b.x + b.width / 2 - frame.x, y1 = b.top - frame.y - 1;
+        const y0 = a.bottom - frame.y - a.height / 2, x0 = a.right - frame.x + 1, x1 = b.x + b.width / 2 - frame.x, y1 = b.top - frame.y - 1;
         const y = Math.max(a.bottom - frame.y - 2, Math.min(grid.bottom, panels.bottom) - frame.y + 2),
             bend = Math.max(14, (y1 - y) * 0.55);
         if (y1 < y || a.x < panels.x - 1 || a.right > panels.right + 1 || a.bottom > panels.bottom + 1 ||
             a.x < grid.x - 1 || a.right > grid.right + 1) continue;
         paths.push(svg("path",
-            { d: `M${x0} ${a.bottom - frame.y - 2}L${x0} ${y}C${x0} ${y + bend} ${x1} ${y1 - bend} ${x1} ${y1}`,
-            class: calm() ? "" : "grow", pathLength: 1 }), svg("circle", { cx: x0, cy: y, r: 2 }));
+            { d: `M${x0} ${y0}L${x0} ${y}C${x0} ${y + bend} ${x1} ${y1 - bend} ${x1} ${y1}`,
+            class: calm() ? "" : "grow", pathLength: 1 }));
     }
     lines.replaceChildren(...paths);
 }
