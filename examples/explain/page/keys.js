@@ -9,6 +9,7 @@ function onKey(event) {
     const { key, target } = event, cell = target.closest && target.closest("#step .c"),
         node = target.closest && target.closest(".node");
     if (event.ctrlKey || event.altKey || event.metaKey || !target.closest) return;
+    if (event.repeat && key === "ArrowRight" && state.lesson && isLastStep()) return; /* a key held down leaves no lesson */
     if (key === "Escape" && !target.closest("dialog")) escape(cell);
     else if (needsKeys(target)) return;
     else if (key === "?") byId("help").showModal();
@@ -19,12 +20,19 @@ function onKey(event) {
     event.preventDefault();
 }
 
+const isLastStep = () => state.step === state.lesson.steps.length - 1;
+
+function stepBy(by) {
+    if (by > 0 && isLastStep()) reachEnd();
+    else goTo(nextStep(by));
+}
+
 /* The step that a key leads to. A clicker presses the page keys, and some the space bar. */
 function stepByKey(key, target) {
     const keys = { ArrowLeft: -1, ArrowRight: 1, ...(isPresenting() && { PageUp: -1, PageDown: 1 }) };
     const isSpace = isPresenting() && key === " " && !target.closest("button, a, summary, input");
     if (key === "Home" || key === "End") goTo(key === "Home" ? 0 : Infinity);
-    else if (key in keys || isSpace) goTo(nextStep(isSpace ? 1 : keys[key]));
+    else if (key in keys || isSpace) stepBy(isSpace ? 1 : keys[key]);
     else return false;
     return true;
 }

@@ -232,7 +232,7 @@ function drawBar() {
         asks.has(n) ? "ask" : "", keys && !keys.has(n) ? "beside" : ""].join(" ").trim() })));
     byId("count").textContent = phaseOf(lesson, step);
     byId("back").disabled = step === 0;
-    byId("next").disabled = step === lesson.steps.length - 1;
+    byId("next").disabled = step === lesson.steps.length - 1 && !lesson.number;
     byId("predict").setAttribute("aria-pressed", String(state.hide));
     byId("keys").setAttribute("aria-pressed", String(state.keys));
 }
@@ -330,7 +330,7 @@ function begin() {
     let timer = 0, width = innerWidth;
     drawMenu();
     byId("back").addEventListener("click", () => goTo(nextStep(-1)));
-    byId("next").addEventListener("click", () => goTo(nextStep(1)));
+    byId("next").addEventListener("click", () => stepBy(1));
     byId("scrub").addEventListener("click", event => goTo(stepInBar(event.clientX)));
     byId("scrub").addEventListener("mousemove", event =>
         (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));

@@ -28,13 +28,23 @@ function drawQuestions() {
         el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others));
 }
 
+/* Scrolls down to the end of an element, but not so far that the tables leave the window. */
+function reachDown(element) {
+    const hidden = element.getBoundingClientRect().bottom + 10 - innerHeight,
+        room = byId("step").getBoundingClientRect().top - 8;
+    if (innerWidth >= 1100 && Math.min(hidden, room) > 0) scrollBy(0, Math.min(hidden, room));
+}
+
 const drawQuestion = (question, n) => (state.lesson.forms[n] ??= newQuestion(question, n));
 
 function newQuestion(question, n) {
     const { lesson } = state, { field, check, hint, reveal } = questionKinds[question.kind](question);
     const result = el("div", { class: "result", role: "status" });
     const button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
-    const give = button("reveal", () => tell(reveal()), { hidden: true });
+    const give = button("reveal", () => {
+        tell(reveal());
+        reachDown(result);
+    }, { hidden: true });
     const hinted = () => el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint());
     let tries = 0; /* that were wrong, and not empty or no number */
     function tell(words, grade) {
@@ -54,6 +64,7 @@ function newQuestion(question, n) {
             tries += !/first\.$|no number/.test(words);
             fill(result, grade, tries >= 2 && hinted());
         }
+        reachDown(result);
         drawBar();
         if (state.step === lesson.steps.length - 1) byId("end")?.closest(".end")?.replaceWith(drawEnd(stepNow()));
     }
@@ -65,6 +76,7 @@ function newQuestion(question, n) {
             button("hint", () => {
                 fill(result, hinted());
                 give.hidden = false;
+                reachDown(result);
             }), give)), result);
 }
 

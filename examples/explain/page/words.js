@@ -81,6 +81,16 @@ function drawVerdict(step) {
         bet === asked.answer ? "This step agrees." : ["This step says ", said(asked.answer)]);
 }
 
+/* One step on from the last step brings the link to what comes next into view, and gives it the focus; one more follows it. */
+function reachEnd() {
+    const link = byId("end")?.querySelector("a");
+    if (!link) return;
+    if (link.classList.contains("reached")) return link.click();
+    link.classList.add("reached");
+    link.focus({ preventScroll: true });
+    reachDown(link);
+}
+
 /* At the last step: how many questions are answered, what the loss does after a step of SGD, what comes next, and where the
  * reader can write the rule. */
 function drawEnd() {
