@@ -116,16 +116,13 @@ function drawBreak() {
 /* What the checks see of a wrong rule, and what the losses do not. */
 function drawDamage() {
     const { right, wrong } = Controls.training(), links = redChecks(state.lesson);
-    const last = list => Number(list[list.length - 1]);
     const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) },
         { name: "wrong", losses: wrong.map(Number) }]);
-    const isAsGood = wrong && last(wrong) < 2 * last(right);
     return el("div", { class: "damage" }, el("div", {}, el("p", {},
         "The values are right; these checks see that gradients are not:"),
         el("ul", { class: "red" }, links.map(link => el("li", {}, link)))), wrong && el("div", {}, curves,
-        el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${bare(last(right))} with the right rule, at ${bare(last(wrong))} ` +
-            "with the wrong one.", isAsGood &&
-                " A step against the wrong gradient still lowers the loss: only the check shows the mistake.")));
+        el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${bare(lastOf(right))} with the right rule, at ${bare(lastOf(wrong))} ` +
+            "with the wrong one.", wordsOfLosses({ right, wrong }))));
 }
 
 /* Links to the steps whose checks are red. */

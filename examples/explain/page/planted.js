@@ -100,6 +100,11 @@ function worstWords({ main }) {
 
 const LATER = 150; /* milliseconds, in which the reader may already step on */
 
+/* Losses that end as low as those of the right rule do not show the mistake. */
+const lastOf = losses => Number(losses[losses.length - 1]);
+const wordsOfLosses = ({ right, wrong }) => (lastOf(wrong) < 2 * lastOf(right)
+    ? " A step against the wrong gradient still lowers the loss: only the check shows the mistake." : "");
+
 /* How far training gets with the wrong rule. The losses take a moment: the step is drawn first. */
 function drawTraining() {
     const box = el("div", { class: "training" }), { lesson } = state;
@@ -109,8 +114,8 @@ function drawTraining() {
 }
 
 function drawTrained({ right, wrong }) {
-    const last = losses => bare(Number(losses[losses.length - 1]));
-    return wrong ? [drawCurvesOfLosses([["right", right], ["wrong", wrong]].map(([name, losses]) => ({ name, losses: losses.map(Number) }))),
-        el("p", {}, `After ${right.length} steps of SGD the loss is ${last(wrong)} with this rule, and ${last(right)} with the right one.`)]
-        : [];
+    const last = losses => bare(lastOf(losses));
+    const curves = [["right", right], ["wrong", wrong]].map(([name, losses]) => ({ name, losses: (losses || []).map(Number) }));
+    return wrong ? [el("p", {}, `After ${right.length} steps of SGD the loss is ${last(wrong)} with this rule, and ${last(right)} with the right one.`,
+        wordsOfLosses({ right, wrong })), drawCurvesOfLosses(curves)] : [];
 }
