@@ -158,6 +158,11 @@ async function otherRules() {
     expect($("#step .rule h2").textContent === "dA = dY @ V" && all("#step .tab").length === 2 && !$(".opens"), "the step of such a rule shows the right one");
     enter("dY @ V'");
     expect(/^Right\./.test(said()) && !unwrittenAt(step()), `then ${said()}`);
+    await go("#2/b6.0&exercise");
+    enter("2 * E");
+    expect(/^Wrong\b/.test(said()) && !said().includes("right number"), `dy forgotten where it is 1: ${said()}`);
+    await wait(400);
+    expect(!$("#step .tick") && !all(".c.off").length && !$("#words .training"), "where no number differs, a check or a loss does");
     press("e");
     exercises.clear();
     await go("#1");

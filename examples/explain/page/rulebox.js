@@ -327,6 +327,7 @@ function verdictOf(step, place, planted) {
 
 /* Beside the tables of a wrong rule: its question, and how far training gets with it. */
 function drawWordsOfWrong(planted) {
+    if (!isSeenHere(stepNow())) return !isExercise() && el("p", { class: "text" }, "Your rule is wrong, though no number differs here.");
     const menu = menuRuleOf(state.lesson, planted), training = drawTraining();
     if (isExercise()) return training;
     return [el("p", { class: "text" }, planted.typed ? "Your rule is wrong here" : "This rule is wrong", menu && [": ", menu.title],

@@ -242,7 +242,7 @@ const passesOn = step => isBroken(state.lesson) &&
 
 /* Quiet where the rule is right, loud where it is wrong. */
 function tick(step) {
-    const check = isRuleHidden(step) && !plantedAt(step) ? "" : checkOfStep(step);
+    const check = isRuleHidden(step) && !(plantedAt(step) && isSeenHere(step)) ? "" : checkOfStep(step);
     const isRule = step.kind === "backward" && checkOf(step.part) === check;
     if (!check) return "";
     const ofSum = { right: "the sum of all terms is the gradient that the program stored",
