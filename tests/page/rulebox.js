@@ -279,7 +279,15 @@ async function writeAll() {
             await go(`#${name}/${id}`);
             if ($("#step .rule h2") && !step().unit.group) secrets.set(id, secretsOf()), titles.set(id, $("#step .rule h2").textContent);
         }
+        for (const group of state.lesson.groups) if (!group.isMoves) toggleGroup(group);
         await go(`#${name}/0`);
+        press("End");
+        const folded = state.lesson.steps.length;
+        press("e");
+        expect(step() === stepsToWrite()[0], `lesson ${name}: from the end it begins at ${step().id}`);
+        await go(`#${name}/0`);
+        press("e");
+        expect(state.lesson.steps.length === folded, `lesson ${name}: its lines are not folded again`);
         press("e");
         expect(state.exercise && where().includes("&exercise") && isOpen() && document.activeElement === text(), `lesson ${name}: e begins no exercise`);
         const wanted = stepsToWrite().map(each => each.id);
@@ -292,8 +300,10 @@ async function writeAll() {
         press("End");
         const [, done, of] = /(\d+) of (\d+) rules written/.exec($("#words").textContent) || [];
         expect(Number(of) === wanted.length && Number(done) === wanted.length - 1, `lesson ${name}: the tally is ${done} of ${of}, not ${wanted.length - 1} of ${wanted.length}`);
+        expect(!isOpen() || button("end the exercise"), `lesson ${name}: no button ends the exercise`);
         press("e");
         expect(!state.exercise && !where().includes("exercise"), `lesson ${name}: e does not end it`);
+        expect(state.lesson.steps.length === folded, `lesson ${name}: its lines stay unfolded`);
     }
 }
 

@@ -7,7 +7,7 @@
  * outlives other numbers of the lesson. */
 const exercises = new Map();
 function doneIn({ name }) {
-    if (!exercises.has(name)) exercises.set(name, { done: new Map(), tries: new Map() });
+    if (!exercises.has(name)) exercises.set(name, { done: new Map(), tries: new Map(), open: null });
     return exercises.get(name);
 }
 
@@ -64,7 +64,12 @@ function drawWordsOfExercise(box, step) {
 
 /* ---- beginning, ending, the tally --------------------------------------------------------------------------------- */
 
-const unfoldLines = ({ groups, open }) => groups.filter(group => !group.isMoves).forEach(group => open.add(group.id));
+/* What was unfolded before is kept, for the end of the mode. */
+function unfoldLines(lesson) {
+    const { groups, open } = lesson, begun = doneIn(lesson);
+    begun.open ??= new Set(open);
+    groups.filter(group => !group.isMoves).forEach(group => open.add(group.id));
+}
 
 function setExercise(on) {
     state.exercise = on;
@@ -73,17 +78,18 @@ function setExercise(on) {
     if (on) state.compare = false;
 }
 
-/* Begins at this step, if its rule is to be written, or at the next one that is. */
+/* Begins at this step, if its rule is to be written, or at the next one that is; from the end of the lesson, at the first. */
 function toggleExercise() {
     fill(byId("notice"));
     if (!state.exercise && !Controls.canWriteRules()) return fill(byId("notice"), whyNoRules());
     const step = stepNow(), planted = state.exercise && plantedAt(step);
     if (planted && planted.typed) takeBackRule(step);
+    const isAtEnd = state.step === state.lesson.steps.length - 1;
     setExercise(!state.exercise);
-    if (!state.exercise) return drawAgain();
+    if (!state.exercise) return foldAgain();
     closePanel();
     unfoldAll();
-    if (!unwrittenAt(stepNow())) goToUnwritten();
+    if (isAtEnd || !unwrittenAt(stepNow())) goToUnwritten(isAtEnd ? -1 : state.step);
     drawAgain();
     focusBox();
 }
@@ -103,22 +109,37 @@ function leaveTry() {
 
 /* Unfolds what holds rules; the step stays. */
 function unfoldAll() {
-    const { lesson } = state, { id } = stepNow(), before = lesson.open.size;
+    const { lesson } = state, before = lesson.open.size;
     unfoldLines(lesson);
-    if (lesson.open.size === before) return;
+    if (lesson.open.size !== before) planAgain();
+}
+
+/* After the exercises the lines of every lesson are folded as they were before. */
+function foldAgain() {
+    for (const lesson of new Set([...lessons, state.lesson])) {
+        const { open } = doneIn(lesson);
+        if (open) lesson.open = new Set(open);
+    }
+    for (const each of exercises.values()) each.open = null;
+    planAgain();
+    drawAgain();
+}
+
+function planAgain() {
+    const { lesson } = state, { id } = stepNow();
     plan(lesson);
     state.step = Math.max(0, stepOf(lesson, id));
     buildMachine();
 }
 
-/* The next step whose rule is to be written, after this one or from the first one on. */
-function nextUnwritten() {
+/* The next step whose rule is to be written, after the step n or from the first one on. */
+function nextUnwritten(n = state.step) {
     const { steps } = state.lesson, open = stepsToWrite().filter(unwrittenAt).map(step => steps.indexOf(step));
-    return open.find(n => n > state.step) ?? open[0] ?? -1;
+    return open.find(each => each > n) ?? open[0] ?? -1;
 }
 
-function goToUnwritten() {
-    const n = nextUnwritten();
+function goToUnwritten(from) {
+    const n = nextUnwritten(from);
     if (n >= 0) goTo(n);
     return n >= 0;
 }

@@ -80,18 +80,19 @@ function beginBox() {
             goToUnwritten();
             focusBox();
         }),
+        end: button("end the exercise", toggleExercise),
         said: el("div", { id: "rule-said", role: "status" }),
         names: el("div", { class: "names" }),
         help: el("details", { class: "language", ontoggle: () => rebuild() }, el("summary", {}, "the language"), el("div")),
         close: button(icon("wrong"), closeBox, { class: "close", "aria-label": "Close the box (Esc)", title: "Close (Esc)" }),
     });
-    const { name, mirror, text, plant, back, give, next, said, names, help, close } = boxParts;
+    const { name, mirror, text, plant, back, give, next, end, said, names, help, close } = boxParts;
     const submit = event => {
         event.preventDefault();
         plantTyped();
     };
     byId("rule-box").append(el("form", { onsubmit: submit }, name, el("div", { class: "field" }, mirror, text),
-        el("div", { class: "buttons" }, plant, back, give, next)), said, el("div", { class: "with" }, names, help), close);
+        el("div", { class: "buttons" }, plant, back, give, next, end)), said, el("div", { class: "with" }, names, help), close);
 }
 
 function drawBox(step) {
@@ -134,13 +135,14 @@ function fillBox(step, place) {
 
 /* What is planted, and which buttons there are. */
 function updateBox(step, place) {
-    const { plant, back, give, next, said, close, text } = boxParts, planted = plantedAt(step),
+    const { plant, back, give, next, end, said, close, text } = boxParts, planted = plantedAt(step),
         isOpen = isExercise() && !!place && !!unwrittenAt(step);
     plant.disabled = !place;
     plant.textContent = isExercise() ? "check" : "plant";
     back.hidden = isExercise() || !place || !planted || !Controls.isOwnRule(place);
     give.hidden = !isOpen;
     next.hidden = !isExercise() || isOpen || nextUnwritten() < 0;
+    end.hidden = !isExercise() || isOpen || nextUnwritten() >= 0;
     close.hidden = isExercise();
     const verdict = place && verdictOf(step, place, planted);
     if (verdict && !said.querySelector(".error")) fill(said, verdict);
