@@ -144,6 +144,14 @@ async function otherRules() {
         clearPaper();
         button("take back").click();
     }
+    await go("#2/b3.0");
+    $("#b-break").click();
+    $('[data-rule="softmax"]').click();
+    expect($('[data-rule="softmax"]').textContent.includes("dZ = A * dA"), `the menu says ${$('[data-rule="softmax"]').textContent}`);
+    if (innerWidth >= 1100) expect($("#step .items").getBoundingClientRect().bottom <= innerHeight, "the panel of a broken rule moves the step out of the window");
+    $("#panel .top button").click();
+    expect(!hasRules(state.lesson), "the menu does not put the right rule back");
+    $("#panel .close").click();
     const equal = "&keys=2&set=0,1,V&set=1,2,V&set=2,2,V&set=3,1,V"; /* V is its own transpose */
     await openAt("#2/b4.0" + equal);
     enter("dY @ V'");

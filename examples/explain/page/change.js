@@ -95,34 +95,54 @@ function drawBreak() {
     const { rules = [] } = state.lesson, choose = rule => {
         const said = plantMenuRule(rule);
         if (said) tellPanel(said);
+        drawAgain(); /* the panel has another height now */
         byId("panel").querySelector(`[data-rule="${rule.key}"]`)?.focus();
     };
-    const formula = ({ formulas = [], wrong }) => (formulas.length ? formulas : [typeset(wrong)]).map(text => el("code", {}, text));
     const card = rule => el("button",
         { class: "rulebox", "data-rule": rule.key, "aria-pressed": String(isPlanted(rule)), disabled: !Controls.isLive(),
-        onclick: () => choose(rule) }, el("b", {}, rule.title), formula(rule),
-            el("small", {}, "in place of ", el("code", {}, typeset(rule.right))));
-    return [el("h2", {}, "Break a rule of backward"), rules.length === 0 &&
+        onclick: () => choose(rule) }, el("b", {}, rule.title), wordsOfMenuRule(rule));
+    const isOff = isBroken(state.lesson);
+    return [el("div", { class: "top" }, el("h2", {}, "Break a rule of backward"), hasRules(state.lesson) && el("button",
+        { onclick: () => {
+            tellPanel(Controls.takeBackRules());
+            drawAgain();
+        } }, "put the right rule back")), rules.length === 0 &&
         el("p", {}, "No line of this tape has a rule that can be broken here."),
-        el("div", { class: "rules" }, rules.map(card)), Controls.isLive() && el("p", {},
+        el("div", { class: isOff ? "rules low" : "rules" }, rules.map(card)), Controls.isLive() && !isOff && el("p", {},
             "To write one of your own, press ", el("b", {}, "your rule"), " at a step of backward, or w."),
-        isBroken(state.lesson) && drawDamage(),
-        el("div", { class: "buttons" }, hasRules(state.lesson) && el("button",
-            { onclick: () => tellPanel(Controls.takeBackRules()) }, "put the right rule back")),
+        isOff && drawDamage(),
             el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? ""
             : Live.refused)];
 }
 
-/* What the checks see of a wrong rule, and what the losses do not. */
+/* "dZ = A * dA", in place of the right rule, in the names of the lesson. Rules that only move numbers have no other names than
+ * the op's: for them, and without the library, it says what dy is. */
+function wordsOfMenuRule({ formulas = [], wrong, right }) {
+    const { places } = Controls.canWriteRules() ? Controls.box() : { places: [] }, code = words => el("code", {}, words);
+    const found = formulas.map(text => places.find(({ name }) => `rule:${name}` === keyOfRule(text)));
+    const [place] = found, rest = el("small", {}, "in place of ", code(typeset(right)));
+    if (!place || !found.every(Boolean)) return [(formulas.length ? formulas : [typeset(wrong)]).map(code), rest];
+    const lineOf = each => state.lesson.tape.lines.find(({ line }) => line === each.line);
+    const gradient = each => nameEl(gradName(symbolOf(lineOf(each).parts.find(({ k }) => k === each.input).tensor)));
+    const arrives = each => nameEl(gradName(symbolOf(lineOf(each).result)));
+    const row = formula => [gradient(place), " = ", code(inLessonNames(place, formula))];
+    if (formulas.length === 1 && /[y*]/.test(place.formula) && !/'/.test(place.name))
+        return [el("span", {}, row(formulaOfRule(formulas[0]))), el("small", {}, "in place of ", row(place.formula))];
+    return [el("span", {}, found.map((each, n) => [n ? ", " : "", gradient(each), " = ", code(formulaOfRule(formulas[n]))])),
+        el("small", {}, "in place of ", code(typeset(right)), "; dy is the gradient that arrives: ", listed(found.map(arrives)))];
+}
+
+/* What the checks see of a wrong rule, and what the losses do not. It is low: the step stays in view under it. */
 function drawDamage() {
     const { right, wrong } = Controls.training(), links = redChecks(state.lesson);
     const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) },
         { name: "wrong", losses: wrong.map(Number) }]);
     return el("div", { class: "damage" }, el("div", {}, el("p", {},
         "The values are right; these checks see that gradients are not:"),
-        el("ul", { class: "red" }, links.map(link => el("li", {}, link)))), wrong && el("div", {}, curves,
-        el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${bare(lastOf(right))} with the right rule, at ${bare(lastOf(wrong))} ` +
-            "with the wrong one.", wordsOfLosses({ right, wrong }))));
+        el("ul", { class: "red" }, links.map(link => el("li", {}, link)))), wrong && el("div", {}, el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${bare(lastOf(right))} with the right rule, at ${bare(lastOf(wrong))} ` +
+            "with the wrong one.", wordsOfLosses({ right, wrong })),
+        el("details", { open: state.losses, ontoggle: event => (state.losses = event.target.open) },
+            el("summary", {}, "both curves"), curves)));
 }
 
 /* Links to the steps whose checks are red. */

@@ -12,11 +12,11 @@ const whyNoRules = () => (Controls.isLoading() ? "The library is still loading."
     : "This tape was recorded: its rules cannot be written here.");
 
 /* Is the box open at this step? In the exercise mode at each rule that is to be written, and was; else where the reader
- * opened it, or has planted a rule. */
+ * opened it, or has planted a rule: beside the panel "break it", which plants one, there would be no room for the step. */
 function isBoxOpen(step) {
     if (step.kind !== "backward" || step.unit.group) return false;
     if (isExercise() && isWorthwhile(step, placeAt(step))) return true;
-    return ruleBox.opened === nameOfStep(step) || (ruleBox.closed !== nameOfStep(step) && !!plantedAt(step)?.typed);
+    return ruleBox.opened === nameOfStep(step) || (ruleBox.closed !== nameOfStep(step) && !!plantedAt(step)?.typed && byId("panel").dataset.by !== "break");
 }
 
 const nameOfStep = ({ id }) => `${state.lesson.name}/${id}`;
@@ -166,10 +166,10 @@ function namesOf({ unit }, place) {
     return [...groups.values()].map(group => ({ ...group, name: best(group.all) }));
 }
 
-/* The library's right formula, in these names. */
-function inLessonNames(place) {
-    const step = stepNow(), own = namesOf(step, place);
-    return place.formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
+/* A formula of this place, the library's right one if no other is given, in these names: for y of A it says A. */
+function inLessonNames(place, formula = place.formula) {
+    const unit = state.lesson.tape.lines.find(({ line }) => line === place.line), own = namesOf({ unit }, place);
+    return formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
 }
 
 /* "arrives, 2 × 3" */
