@@ -47,6 +47,7 @@ function newQuestion(question, n) {
     }, { hidden: true });
     const hinted = () => el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint());
     let tries = 0; /* that were wrong, and not empty or no number */
+    const patience = question.hint && (question.options || []).length > 2 ? 1 : 2; /* tries before the hint */
     function tell(words, grade) {
         fill(result, grade, words.map(each => el("p", {}, each)));
         if (question.kind === "zeros") result.previousSibling.hidden = true; /* its table is shown: no more to answer */
@@ -62,7 +63,7 @@ function newQuestion(question, n) {
             tell(reveal(), grade);
         } else {
             tries += !/first\.$|no number/.test(words);
-            fill(result, grade, tries >= 2 && hinted());
+            fill(result, grade, tries >= patience && hinted());
         }
         reachDown(result);
         drawBar();
