@@ -332,6 +332,14 @@ async function exercise(what, secret, title, n) {
         expect($("#step .rule h2").textContent === title && text().value.length > 0, `${what}: show does not show it`);
         return;
     }
+    if (n === 1) for (const paper of ["lesson", "worksheet"]) {
+        printed = paper;
+        drawPaper();
+        const at = state.lesson.steps.indexOf(step()), sheet = all("#paper .sheet")[at - 1];
+        expect(sheet.querySelector("h2").textContent.endsWith("= ?") && !sheet.textContent.includes(secret.words), `${what}: the ${paper} prints the rule`);
+        if (paper === "worksheet") expect($("#paper .answers").textContent.includes(secret.right), `${what}: the answers have no rule`);
+        clearPaper();
+    }
     enter("0");
     expect(said().startsWith("Wrong") && isOpen() && hasRules(state.lesson), `${what}: 0: ${said()}`);
     expect(!$("#rule-said .hint"), `${what}: a hint after one try`);

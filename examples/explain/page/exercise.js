@@ -40,25 +40,33 @@ const isRuleHidden = step => (state.exercise && Controls.isLoading() ? step.kind
 
 /* What is to be found, and what arrives. After a try the reader's own numbers stand there; of a rule that is right for these
  * numbers only, no derivatives, which are those of the right one. */
-function hiddenPicture(step) {
-    const planted = isRuleHidden(step) && plantedAt(step);
-    if (!isRuleHidden(step) || isWrong(planted)) return null;
+function hiddenPicture(step, isHidden = isRuleHidden(step)) {
+    const planted = isHidden && !state.printing && plantedAt(step);
+    if (!isHidden || isWrong(planted)) return null;
     const { part, unit } = step, main = partView(part, { isMain: true, note: planted ? "your rule" : "to be found" }),
         dy = gradView(unit.result, { note: "arrives" });
     return { main, part, isHidden: !planted, items: [{ table: main }, sign("←"), { table: dy }],
         rule: [nameEl(main.name), " = ", planted ? formulaEl(planted.formula) : "?"], terms: () => [] };
 }
 
-function drawWordsOfExercise(box, step) {
-    const { unit, part } = step, planted = plantedAt(step), dx = () => nameEl(gradName(symbolOf(part.tensor)));
+/* The rules that are not written yet stay hidden on paper, too. */
+const isLeftOut = step => state.exercise && !!unwrittenAt(step);
+
+/* What is to be written, as a sentence without its end. */
+function askForRule({ unit, part }) {
     const forward = forwardOfPlanted({ kind: "forward", unit }) || forwardPicture(unit);
+    return ["Forward, this line was ", el("span", { class: "was" }, forward.rule), ". ", nameEl(gradName(symbolOf(unit.result))),
+        " arrives. Write the rule that makes ", nameEl(gradName(symbolOf(part.tensor))), " of it"];
+}
+
+function drawWordsOfExercise(box, step) {
+    const planted = plantedAt(step);
     byId("program").hidden = true;
     byId("below").classList.remove("asks");
     if (Controls.isLoading()) return fill(box, el("p", { class: "text" }, whyNoRules()));
     fill(box, el("p", { class: "text" }, isFolded(step)
         ? "Several lines are folded into this step. Press o to see them one by one, and to write the rule of each."
-        : ["Forward, this line was ", el("span", { class: "was" }, forward.rule), ". ",
-            nameEl(gradName(symbolOf(unit.result))), " arrives. Write the rule that makes ", dx(), " of it, in the box above."]),
+        : [askForRule(step), ", in the box above."]),
     isWrong(planted) && drawWordsOfWrong(planted), drawEnd());
 }
 

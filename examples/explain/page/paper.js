@@ -1,5 +1,6 @@
 /* paper.js - the lesson on paper: all steps with their numbers; or a worksheet, where the computed table of a step is empty,
- * and that of the step before, with the questions and their options, and the answers on the last pages. */
+ * and that of the step before, with the questions and their options, and the answers on the last pages. In the exercise mode the
+ * rules that are not written are left out; the answers of the worksheet have them. */
 "use strict";
 
 const PAPER = 690; /* pixels across */
@@ -36,14 +37,15 @@ function clearPaper() {
 function drawSheet(n, isWorksheet) {
     const step = state.lesson.steps[n];
     state.step = n;
-    picture = { unit: step.unit, ...pictureOf(step) };
+    const isOpen = isLeftOut(step);
+    picture = { unit: step.unit, ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
     const layout = layoutOf(picture.items, PAPER, 600, tablesIn(picture).some(view => view.panels > 1));
     const small = { ...layout, cell: Math.min(58, layout.cell), height: Math.min(26, layout.height),
         font: Math.min(13, layout.font) };
     const words = isWorksheet ? sentenceOf(step) : textOf(step) || sentenceOf(step);
     return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule),
-        el("p", {}, prose(words)), drawItems(picture, small, true),
-        questionsNow().map(({ question }) => el("div", { class: "asked" },
+        el("p", {}, isOpen ? [askForRule(step), "."] : prose(words)), drawItems(picture, small, true),
+        !isOpen && questionsNow().map(({ question }) => el("div", { class: "asked" },
             el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
             question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option)))))));
 }
@@ -52,7 +54,7 @@ function drawSheet(n, isWorksheet) {
 function drawAnswers() {
     const { lesson } = state, numbers = ({ numbers: list, columns, format }) =>
         list.map((x, i) => (i && i % columns === 0 ? "; " : i ? "  " : "") + written(x, format)).join("");
-    const steps = lesson.steps.slice(1).map(step => [step, pictureOf(step).main]);
+    const steps = lesson.steps.slice(1).map(step => [step, pictureOf(step)]);
     const answer = question => {
         const { kind, options, answer: right, why } = question, { tape: { tensors, lines } } = lesson;
         if (kind === "choice") return [prose(options[right]), /[.!?]$/.test(options[right]) ? " " : ". ", prose(why)];
@@ -62,8 +64,8 @@ function drawAnswers() {
         const t = tensors[question.tensor], view = viewOf(t, "g");
         return t.grad.map((x, i) => (x === 0 ? placeWords(view, i) : "")).filter(Boolean).join(", ") || "none";
     };
-    return [el("dl", {}, steps.map(([step, main]) => [el("dt", {}, phaseOf(lesson, lesson.steps.indexOf(step)), ": ",
-        nameEl(main.name)), el("dd", {}, numbers(main))])),
+    return [el("dl", {}, steps.map(([step, { main, rule }]) => [el("dt", {}, phaseOf(lesson, lesson.steps.indexOf(step)), ": ",
+        nameEl(main.name)), el("dd", {}, isLeftOut(step) && [rule, ": "], numbers(main))])),
         el("ol", {}, (lesson.questions || []).map(question =>
             el("li", {}, prose(question.ask), " ", el("b", {}, answer(question)))))];
 }
