@@ -11,7 +11,8 @@
  *     sum(x) mean(x) max(x)      over the last dimension, which stays, with size 1
  *     sum0(x)                    the sum over all other dimensions, which stay, with size 1
  *     exp(x) log(x) tanh(x) sqrt(x)
- *     x'                         the last two dimensions swapped; of a vector: a column
+ *     x'                         the last two dimensions swapped; of a vector: a column. x^T is the
+ *                                same, and so is AT, if no name is AT: K' can be written as shown
  *     -x
  *     a * b  a / b  a @ b        * and / element by element, with broadcasting; @ is the product of
  *                                matrices; from left to right

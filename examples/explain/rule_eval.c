@@ -40,7 +40,7 @@ Tensor *rule_apply_function(int i, Tensor *x) { return functions[i].apply(x); }
 const RuleHelp rule_help[] = {
     {"a + b  a - b  a * b  a / b", "element by element, with broadcasting"},
     {"a @ b", "the product of matrices"},
-    {"x'", "x transposed: its last two dimensions swapped"},
+    {"x'", "x transposed: its last two dimensions swapped; also x^T and xT"},
     {"sum(x)  mean(x)  max(x)", "over each row, which becomes one number"},
     {"sum0(x)", "the sum of all rows, which is one row"},
     {"exp(x)  log(x)  tanh(x)  sqrt(x)", "element by element"},

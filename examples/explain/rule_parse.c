@@ -71,20 +71,47 @@ bool rule_can_stand(const char *name) {
     return n > 0 && (in_brackets || !strpbrk(name, " +-*/@"));
 }
 
-/* The longest name of the scope that stands here; -1 if there is none. */
-static int find_name(const Reader *r) {
-    const char *here = r->text + r->at;
-    size_t longest = 0;
-    int found = -1;
-    for (int i = 0; i < r->scope->n; i++) {
-        const char *name = r->scope->names[i].name;
-        const size_t n = strlen(name);
-        if (n <= longest || !rule_can_stand(name) || strncmp(here, name, n) != 0) continue;
-        if (in_name(name[n - 1]) && in_name(here[n])) continue;
-        longest = n;
-        found = i;
+#define SQUARED "\xc2\xb2" /* the character of a raised 2, in UTF-8 */
+
+/* How many characters here are the name; 0: it is another one. as_shown: K^T and KT are K', and a
+ * raised 2 is ^2, as pages and papers show them. */
+static size_t spells(const char *here, const char *name, bool as_shown) {
+    const char *at = here;
+    for (; *name; name++) {
+        if (*at == *name) at++;
+        else if (as_shown && *name == '\'' && strncmp(at, "^T", 2) == 0) at += 2;
+        else if (as_shown && *name == '\'' && *at == 'T') at++;
+        else if (as_shown && strncmp(name, "^2", 2) == 0 && strncmp(at, SQUARED, 2) == 0) {
+            at += 2;
+            name++;
+        } else return 0;
     }
+    return at > here && in_name(at[-1]) && in_name(*at) ? 0 : (size_t)(at - here);
+}
+
+/* The longest name of the scope that stands here, of *n characters; -1 if there is none. Of two
+ * that are as long the one counts that is written so. */
+static int find_name(const Reader *r, size_t *n) {
+    const char *here = r->text + r->at;
+    int found = -1;
+    *n = 0;
+    for (int as_shown = 0; as_shown <= 1; as_shown++)
+        for (int i = 0; i < r->scope->n; i++) {
+            const char *name = r->scope->names[i].name;
+            const size_t length = rule_can_stand(name) ? spells(here, name, as_shown) : 0;
+            if (length <= *n) continue;
+            *n = length;
+            found = i;
+        }
     return found;
+}
+
+/* The name of exactly these characters; -1 if there is none. */
+static int find_exactly(const RuleScope *scope, const char *word, size_t n) {
+    for (int i = 0; i < scope->n; i++)
+        if (strlen(scope->names[i].name) == n && strncmp(scope->names[i].name, word, n) == 0)
+            return i;
+    return -1;
 }
 
 /* "dA, A, S, y, dy": as many names as fit. */
@@ -149,16 +176,28 @@ static int unknown_word(Reader *r, const char *word, int n) {
                     list_names(r->scope, names));
 }
 
+/* A name of n characters. */
+static int add_name(Reader *r, int name, size_t n) {
+    const int begin = r->at;
+    r->at += (int)n;
+    return add(r, (RuleNode){.sign = 'n', .value = r->scope->names[name]}, begin, begin);
+}
+
 static int read_name(Reader *r) {
     const int begin = r->at;
     const char *word = r->text + begin;
-    const int found = find_name(r);
+    size_t length;
+    const int found = find_name(r, &length);
     int n = 0;
+    if (found >= 0) return add_name(r, found, length);
     while (in_name(word[n]) || (word[n] == '.' && n > 0)) n++;
     const int function = find_function(word, (size_t)n);
-    if (found >= 0) {
-        r->at += (int)strlen(r->scope->names[found].name);
-        return add(r, (RuleNode){.sign = 'n', .value = r->scope->names[found]}, begin, begin);
+    const bool ends_in_T = n > 1 && word[n - 1] == 'T';
+    const int turned = ends_in_T ? find_exactly(r->scope, word, (size_t)n - 1) : -1;
+    if (turned >= 0) { /* AT is A' */
+        const int node = add_name(r, turned, (size_t)n - 1);
+        const int sign = r->at++;
+        return add(r, (RuleNode){.sign = '\'', .a = (short)node}, begin, sign);
     }
     if (function < 0) return unknown_word(r, word, n);
     r->at += n;
@@ -186,10 +225,11 @@ static int read_number(Reader *r) {
 
 static int read_value(Reader *r) {
     const char c = next(r);
+    size_t n;
     if (c == '(') return read_brackets(r);
     if ((c >= '0' && c <= '9') || c == '.') return read_number(r);
     if (isalpha((unsigned char)c) || c == '_') return read_name(r);
-    if (find_name(r) >= 0) return read_name(r);
+    if (find_name(r, &n) >= 0) return read_name(r);
     if (c == '\0') return complain(r, "the formula ends, and a value is missing");
     if (c == ')') return complain(r, "a value is missing before this bracket");
     if (strchr("+*/@'", c)) return complain(r, "a value is missing before %c", c);
@@ -199,13 +239,21 @@ static int read_value(Reader *r) {
 
 /* ---- signs ----------------------------------------------------------------------------------- */
 
+/* How many characters of a transpose stand here: of ' or ^T. */
+static int transpose_sign(Reader *r) {
+    const char *here = next(r) ? r->text + r->at : "";
+    if (*here == '\'') return 1;
+    return strncmp(here, "^T", 2) == 0 && !in_name(here[2]) ? 2 : 0;
+}
+
 /* x' */
 static int read_transposed(Reader *r) {
     next(r);
     const int begin = r->at;
     int node = read_value(r);
-    while (node >= 0 && next(r) == '\'') {
-        const int sign = r->at++;
+    while (node >= 0 && transpose_sign(r) > 0) {
+        const int sign = r->at;
+        r->at += transpose_sign(r);
         node = add(r, (RuleNode){.sign = '\'', .a = (short)node}, begin, sign);
     }
     return node;
@@ -242,7 +290,8 @@ static int read_sum(Reader *r) { return read_level(r, "+-", read_product); }
 static void refuse_rest(Reader *r) {
     const char c = next(r);
     if (c == ')') complain(r, "this bracket has no opening one");
-    else if (c == '^') complain(r, "there is no ^ here: write x * x");
+    else if (c == '^' || strncmp(r->text + r->at, SQUARED, 2) == 0)
+        complain(r, "there is no ^ here: write x * x");
     else if (c == '=') complain(r, "write the formula alone, without =");
     else if (c == ',') complain(r, "one formula, without a comma");
     else if (in_name(c) || c == '(' || c == '.')

@@ -485,6 +485,53 @@ START_TEST(values_of_formulas) {
 }
 END_TEST
 
+/* What a page shows with a raised T or 2 can be typed so; a name that is written so is itself. */
+static const struct {
+    const char *formula, *name; /* the last one */
+    char sign;                  /* of the whole formula */
+} shown_names[] = {
+    {"K'", "K'", 'n'},
+    {"KT", "K'", 'n'},
+    {"K^T", "K'", 'n'},
+    {"dKT", "dK'", 'n'},
+    {"dK^T", "dK'", 'n'},
+    {"d(KT)", "d(K')", 'n'},
+    {"d(K^T)", "d(K')", 'n'},
+    {"K^T'", "K'", '\''},
+    {"(K)^T", "K", '\''},
+    {"K ^T", "K", '\''},
+    {"K + KT", "K'", '+'},
+    {"LT", "LT", 'n'},
+    {"L^T", "L'", 'n'},
+    {"T", "T", 'n'},
+    {"TT", "T", '\''},
+    {"A^T", "A", '\''},
+    {"AT", "A", '\''},
+    {"AT^T'", "A", '\''},
+    {"E\xc2\xb2", "E^2", 'n'},
+    {"dE\xc2\xb2", "dE^2", 'n'},
+    {"d(E\xc2\xb2)", "d(E^2)", 'n'},
+    {"d(E^2)", "d(E^2)", 'n'},
+    {"E * E\xc2\xb2", "E^2", '*'},
+};
+
+START_TEST(names_as_they_are_shown) {
+    static const char *const names[] = {"K",  "K'",          "dK'",  "d(K')", "L",   "L'",
+                                        "LT", "A",           "T",    "E",     "E^2", "x",
+                                        "y",  "S / sqrt(d)", "dE^2", "d(E^2)"};
+    static RuleScope scope;
+    static RuleFormula f;
+    scope.n = scope.own = COUNT(names);
+    for (int i = 0; i < COUNT(names); i++) strcpy(scope.names[i].name, names[i]);
+    ck_assert_msg(rule_parse(&f, shown_names[_i].formula, &scope), "%s: %s",
+                  shown_names[_i].formula, f.complaint);
+    const RuleNode *last = &f.nodes[f.n - 1];
+    ck_assert_msg(last->sign == shown_names[_i].sign, "%s", shown_names[_i].formula);
+    while (last->sign != 'n') last--;
+    ck_assert_str_eq(last->value.name, shown_names[_i].name);
+}
+END_TEST
+
 /* In lesson 2. */
 static const struct {
     const char *rule, *error;
@@ -516,6 +563,11 @@ static const struct {
      "rule of A, column 3: a sign is missing: * multiplies element by element, @ is the product "
      "of matrices"},
     {"A: A^2", "rule of A, column 2: there is no ^ here: write x * x"},
+    {"A: A \xc2\xb2", "rule of A, column 3: there is no ^ here: write x * x"},
+    {"A: A^Tx", "rule of A, column 2: there is no ^ here: write x * x"},
+    {"A: A \xc2", "rule of A, column 3: this is no sign of a formula"},
+    {"A: dA * ZZT",
+     "rule of A, column 6: there is no ZZT here: the names are dA, A, Z, x, y, dy, d"},
     {"A: dA = A", "rule of A, column 4: write the formula alone, without ="},
     {"A: A, dA", "rule of A, column 2: one formula, without a comma"},
     {"A: sum(A, 1)", "rule of A, column 6: a function takes one value"},
@@ -732,6 +784,10 @@ static const struct {
     {"lesson 2\nrule K: d(K')'", "right", ""},
     {"lesson 2\nrule K': dy", "wrong", ""},
     {"lesson 2\nrule E^2: 2 * E * d(E^2)", "right", ""},
+    {"lesson 2\nrule dE: 2 * E * dE\xc2\xb2", "right", ""},
+    {"lesson 2\nrule V: AT @ dY", "right", ""},
+    {"lesson 2\nrule K: dKT'", "right", ""},
+    {"lesson 2\nrule dQ: dS @ (K^T)^T", "right", ""},
     {"lesson 2\nrule E^2: E * d(E^2)", "wrong", ""},
     {"lesson 2\nkeys 2\nrule A: y * dy", "wrong", "no_sum"},
     {"lesson 2\nkeys 2\nsize 2\nrule dA: dY @ V", "wrong", "da_untransposed"},
@@ -942,6 +998,7 @@ int main(void) {
     tcase_add_test(tcase, right_for_these_numbers);
     tcase_add_loop_test(tcase, values_of_formulas, 0, COUNT(values));
     tcase_add_loop_test(tcase, nonsense_gets_its_place, 0, COUNT(nonsense));
+    tcase_add_loop_test(tcase, names_as_they_are_shown, 0, COUNT(shown_names));
     tcase_add_test(tcase, too_long_and_too_deep);
     tcase = add_framed_case(suite, "lessons");
     tcase_add_loop_test(tcase, all_lines_of_a_lesson, 0, COUNT(lessons));
