@@ -195,6 +195,17 @@ static void plant(Lesson *l) {
     l->any_rule = l->planting.first != NULL;
 }
 
+/* What is said of a rule has the lesson's names. */
+static bool judge(Lesson *l) {
+    RuleAlias aliases[LESSON_SHORTS + 1];
+    l->planting.aliases = aliases;
+    l->planting.num_aliases = find_aliases(l, aliases);
+    const bool done = rule_judge(&l->planting);
+    l->planting.aliases = NULL;
+    l->planting.num_aliases = 0;
+    return done;
+}
+
 /* Runs the lesson forward and backward on the open tape, with the planted rules;
  * returns the loss. The seed is set each time, so dropout drops the same weights in every step of
  * training.
@@ -303,7 +314,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
     tape_begin();
     tape_keep_grads(true);
     run(l);
-    if (!check_edits(l) || !rule_judge(&l->planting)) return false;
+    if (!check_edits(l) || !judge(l)) return false;
     l->is_wrong = l->rule || !rule_all_right(&l->planting);
     l->given.rule = l->rule ? wrong_key(l->rule) : NULL; /* for the command */
     return true;

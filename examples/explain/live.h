@@ -24,8 +24,8 @@
  * The answer's lesson then has "planted", a list, empty without a rule:
  *
  *     {"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A","formula":"y * dy",
- *      "verdict":"wrong","mistake":"no_sum","why":"It is y dy: the sum over the row is missing.",
- *      "question":"If one x grows, what happens to the other y of its row?"}
+ *      "verdict":"wrong","mistake":"no_sum","why":"It is A * dA: the sum over the row is missing.",
+ *      "question":"If one number of Z grows, what happens to the other numbers of A in its row?"}
  *
  * typed: false for a rule of the menu, which is listed, too; verdict: "right" or "wrong", compared
  * with the line's own backward; mistake: an id of the exercises, "" if it is none; why: a sentence,

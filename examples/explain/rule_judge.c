@@ -14,6 +14,7 @@ enum { DRAWS = 2 };
 
 /* What is compared: gradients of in[k] on line i. */
 typedef struct {
+    const Planting *planting;
     PlantedLine *line;
     PlantedRule *rule;
     const char *op;
@@ -122,6 +123,11 @@ static const RuleMistake *find_mistake(Trial *t, double *const numbers[DRAWS]) {
     return NULL;
 }
 
+/* A text with the lesson's names. */
+static void say(const Trial *t, const char *text, char said[320]) {
+    planted_say(t->planting, t->line->number, t->rule->input, &t->rule->kept, text, said);
+}
+
 /* ---- what is right for some numbers ---------------------------------------------------------- */
 
 /* The rule of the line as a formula, which computes its gradients; NULL if none is known. */
@@ -148,17 +154,20 @@ static bool draw_values(Trial *t) {
 /* A mistake can compute the right gradient: if w is symmetric, dy w' is dy w. With other numbers,
  * for which the line's result need not be true, it does not compute what the right formula does. */
 static void look_behind(Trial *t) {
+    char said[320];
     const char *right = right_formula(t);
     if (!right || !tape_begin_no_grad()) return;
     bool done = draw_values(t);
     for (int d = 0; d < DRAWS && done; d++)
         done = by_formula(t, &t->rule->formula, t->dy[d], t->own[d]);
     const RuleMistake *m = done ? find_mistake(t, t->own) : NULL;
-    if (m && !computes(t, right, t->own))
-        snprintf(t->rule->why, sizeof t->rule->why,
-                 "It is right for these numbers, but not for all. %s", m->sentence);
+    if (m && computes(t, right, t->own)) m = NULL;
     tape_end();
     *t->rule->formula.complaint = '\0';
+    if (!m) return;
+    say(t, m->sentence, said);
+    snprintf(t->rule->why, sizeof t->rule->why,
+             "It is right for these numbers, but not for all. %.260s", said);
 }
 
 /* ---- what else can be said ------------------------------------------------------------------- */
@@ -202,9 +211,11 @@ static void say_why(Trial *t) {
     char *why = t->rule->why;
     const size_t size = sizeof t->rule->why;
     const double c = factor_of(t);
-    if (t->rule->mistake) snprintf(why, size, "%s", t->rule->mistake->sentence);
-    else if (!same(t, t->own[DRAWS], t->own[0], 2))
-        snprintf(why, size, "It does not double when dy doubles, as a gradient does.");
+    if (t->rule->mistake) {
+        say(t, t->rule->mistake->sentence, why);
+        say(t, t->rule->mistake->question, t->rule->question);
+    } else if (!same(t, t->own[DRAWS], t->own[0], 2))
+        say(t, "It does not double when {dy} doubles, as a gradient does.", why);
     else if (is_zero(t)) snprintf(why, size, "It is 0 everywhere.");
     else if (c == -1 || (isfinite(c) && fabs(c + 1) < 1e-9))
         snprintf(why, size, "It is the right gradient with the other sign.");
@@ -262,15 +273,15 @@ static void judge(Trial *t) {
 }
 
 /* Without its hook the line has its own backward. */
-static bool judge_line(PlantedLine *line) {
+static bool judge_line(const Planting *p, PlantedLine *line) {
     if (!tape_register_hook(line->number, NULL, NULL)) return false;
     for (int k = 0; k < PLANTED_INPUTS && !tensor_error(); k++) {
         TapeLine shown;
-        Trial t = {.line = line, .rule = line->rules[k]};
+        Trial t = {.planting = p, .line = line, .rule = line->rules[k]};
         if (!t.rule || !tape_line(line->number, &shown)) continue;
         begin(&t, &shown);
         t.rule->mistake = NULL;
-        *t.rule->why = '\0';
+        *t.rule->why = *t.rule->question = '\0';
         judge(&t);
     }
     return planted_hook_on(line);
@@ -278,7 +289,7 @@ static bool judge_line(PlantedLine *line) {
 
 bool rule_judge(Planting *p) {
     for (PlantedLine *line = p->first; line; line = line->next)
-        if (!judge_line(line)) return false;
+        if (!judge_line(p, line)) return false;
     return true;
 }
 

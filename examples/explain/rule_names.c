@@ -1,6 +1,7 @@
 /* rule_names.c - what the names in a formula stand for on a line: see rule_plant.h. */
 #include "rule_planted.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool planted_moves(const char *op) {
@@ -151,4 +152,63 @@ bool planted_scope(const Planting *p, int i, Tensor **kept, RuleScope *scope) {
     scope->own = scope->n;
     add_tape(p, scope);
     return true;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* The lesson's name of what a name of the op stands for, "A" for "y"; rather a short one than "q +
+ * k". The name itself, if the lesson has none. */
+static const char *lesson_name(const RuleScope *scope, const RuleName *of) {
+    const char *found = NULL;
+    for (int i = 0; i < scope->own; i++) {
+        const RuleName *name = &scope->names[i];
+        if (name->meaning != of->meaning || name->input != of->input) continue;
+        if (strcmp(name->name, of->name) == 0) break; /* the names of the op begin */
+        if (rule_can_stand(name->name) && !strchr(name->name, '(')) return name->name;
+        if (!found || rule_can_stand(name->name)) found = name->name;
+    }
+    return found ? found : of->name;
+}
+
+/* Writes what {word} stands for. */
+static void write_word(const char *word, const TapeLine *line, int k, const RuleScope *op,
+                       const RuleScope *scope, FILE *file) {
+    const bool own = strcmp(word, "own") == 0;
+    if (strcmp(word, "s") == 0) fprintf(file, "%.4g", line->number);
+    else if (strcmp(word, "1/s") == 0) fprintf(file, "%.4g", 1 / line->number);
+    for (int i = 0; i < op->n; i++) {
+        const RuleName *name = &op->names[i];
+        const bool is_own = own && name->meaning == NAMES_INPUT && name->input == k;
+        if (name->meaning >= NAMES_TENSOR || (!is_own && strcmp(name->name, word) != 0)) continue;
+        fputs(lesson_name(scope, name), file);
+        return;
+    }
+}
+
+static void write_text(const char *text, const TapeLine *line, int k, const RuleScope *op,
+                       const RuleScope *scope, FILE *file) {
+    for (const char *at = text; *at; at++) {
+        char word[RULE_NAME];
+        if (*at != '{') {
+            putc(*at, file);
+            continue;
+        }
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
+        at += strcspn(at, "}");
+        write_word(word, line, k, op, scope, file);
+    }
+}
+
+void planted_say(const Planting *p, int i, int k, Tensor **kept, const char *text, char said[320]) {
+    TapeLine line;
+    RuleScope *scopes = malloc(2 * sizeof *scopes);
+    FILE *file = scopes ? fmemopen(said, 319, "w") : NULL;
+    memset(said, 0, 320);
+    if (!file) tensor_fail("out of memory for a rule");
+    if (file && planted_scope_of_op(i, kept, &scopes[0]) && planted_scope(p, i, kept, &scopes[1])) {
+        tape_line(i, &line);
+        write_text(text, &line, k, &scopes[0], &scopes[1], file);
+    }
+    if (file) fclose(file);
+    free(scopes);
 }

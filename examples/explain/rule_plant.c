@@ -334,7 +334,7 @@ static void write_rule(FILE *file, const PlantedLine *line, const PlantedRule *r
     json_write_member(file, "verdict", rule->is_right ? "right" : "wrong");
     json_write_member(file, "mistake", rule->mistake ? rule->mistake->id : "");
     json_write_member(file, "why", rule->why);
-    json_write_member(file, "question", rule->mistake ? rule->mistake->question : "");
+    json_write_member(file, "question", rule->question);
     putc('}', file);
 }
 

@@ -81,7 +81,9 @@ void rule_free(Planting *planting);
 
 /* ---- mistakes: rule_mistakes.c --------------------------------------------------------------- */
 
-/* A mistake of the exercises that a formula can say; without an id a right formula. */
+/* A mistake of the exercises that a formula can say; without an id a right formula; the id is "" if
+ * no exercise has it. In the texts {y}, {dy}, {x} and so on stand for the lesson's names of the
+ * line's tensors, {own} for the input that gets the gradient, {s} and {1/s} for the op's number. */
 typedef struct {
     const char *ops; /* between blanks */
     const char *id;

@@ -13,8 +13,8 @@ typedef struct {
     Tensor *kept;  /* a name of the formula, or NULL */
     bool is_typed; /* by a reader: rule_plant */
     bool is_right;
-    const RuleMistake *mistake; /* NULL: none that is known */
-    char why[200];
+    const RuleMistake *mistake;   /* NULL: none that is known */
+    char why[320], question[320]; /* or "" */
 } PlantedRule;
 
 /* The rules of a line, by input. */
@@ -49,6 +49,9 @@ void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]);
 /* The names of line i. *kept: becomes a tensor that the caller releases, where the line has one.
  * False with an error if memory is out. */
 bool planted_scope(const Planting *planting, int i, Tensor **kept, RuleScope *scope);
+/* A text of a mistake with the names of line i, of whose input k it is: "It is dZ, ..." */
+void planted_say(const Planting *planting, int i, int k, Tensor **kept, const char *text,
+                 char said[320]);
 /* Only those of the op's call, y, dy, and the op's numbers, for rule_mistakes. */
 bool planted_scope_of_op(int i, Tensor **kept, RuleScope *scope);
 

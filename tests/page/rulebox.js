@@ -75,7 +75,7 @@ async function namedMistake() {
     }
     const worst = own.reduce((a, x, i) => (Math.abs(x - right[i]) > Math.abs(own[a] - right[a]) ? i : a), 0);
     expect(said().includes(` is ${bare(own[worst])}; the right number is ${bare(right[worst])}.`), `${what}: the worst number is not said: ${said()}`);
-    expect($("#words").textContent.includes("If one x grows, what happens to the other y of its row?"), `${what}: it is not asked`);
+    expect($("#words").textContent.includes("If one number of Z grows, what happens to the other numbers of A in its row?"), `${what}: it is not asked`);
     expect($("#step .tick.wrong").textContent.includes("dx = y dy"), `${what}: ${$("#step .tick")?.textContent}`);
     const [q, k] = ["Q", "K"].map(name => [state.lesson, recorded].map(lesson => String(lesson.tape.tensors.find(t => t.name === name).grad)));
     expect(q[0] !== q[1] && k[0] !== k[1], `${what}: the gradients after it do not follow`);
@@ -127,7 +127,7 @@ async function oldAddresses() {
 
 /* Wrong rules without a name, one that is no gradient, and one that is right for these numbers only. */
 async function otherRules() {
-    const wrong = [["2/b3.0", "y * y * dy", /^Wrong\. d/], ["2/b3.0", "dA * dA", /Wrong\. It does not double when dy doubles/], ["2/b3.0", "-y * (dy - sum(y * dy))", /the other sign/],
+    const wrong = [["2/b3.0", "y * y * dy", /^Wrong\. d/], ["2/b3.0", "dA * dA", /Wrong\. It does not double when dA doubles/], ["2/b3.0", "-y * (dy - sum(y * dy))", /the other sign/],
         ["2/b4.1", "0", /It is 0 everywhere/], ["4/b7.0", "dA_p * kept", /no rescale/], ["4/b1.0", "dK @ W_k'", /dx w transposed/], ["2/b2.0", "dZ", /no scale/], ["6/b5.2", "sum0(dP) / 4", /db mean/]];
     for (const [at, formula, words] of wrong) {
         await openAt("#" + at);
@@ -157,7 +157,7 @@ async function otherRules() {
     enter("dY @ V'");
     expect(said() === "Right.", `with typed numbers: ${said()}`);
     enter("dY @ V");
-    expect(/^It is right for these numbers, but not for all\. It is dy b, without a transpose/.test(said()), `a transpose less: ${said()}`);
+    expect(/^It is right for these numbers, but not for all\. It is dY @ V: V is not transposed/.test(said()), `a transpose less: ${said()}`);
     button("take back").click();
     expect(where().includes("set=") && !hasRules(state.lesson), "the typed numbers are taken back, too");
     await go("#2/b4.0&exercise" + equal);

@@ -260,6 +260,7 @@ static const struct {
     {"softmax", 0, "dR * R", "no_sum"},
     {"softmax", 0, "y * dy - y * sum(dy)", "plain_sum"},
     {"softmax", 0, "y * (dy - sum(dy) / 4)", "mean_of_dy"},
+    {"softmax", 0, "y * dy - y * sum(y * dy) / 4", ""},
     {"softmax", 0, "y * dy - y * y * dy", "y_squared"},
     {"softmax", 0, "dy - sum(dy * y)", "sum_not_weighted_by_y_outside"},
     {"softmax", 0, "y * dy + y * sum(y * dy)", "sign"},
@@ -330,7 +331,9 @@ START_TEST(a_mistake_is_named) {
     const PlantedRule *rule = rule_of(mistakes[_i].k);
     ck_assert(!rule->is_right);
     ck_assert_str_eq(rule->mistake ? rule->mistake->id : "", mistakes[_i].id);
-    ck_assert_str_eq(rule->why, rule->mistake->sentence);
+    ck_assert(*rule->why && *rule->question && !strpbrk(rule->why, "{}"));
+    ck_assert_msg(!strpbrk(rule->question, "{}"), "%s", rule->question);
+    ck_assert_ptr_null(strstr(rule->why, "  "));
     ck_assert_msg(worst_of_page() > 1e-4, "%s", mistakes[_i].formula);
     close_tape();
 }
@@ -361,8 +364,8 @@ static const struct {
 } others[] = {
     {"softmax", "-y * (dy - sum(y * dy))", "It is the right gradient with the other sign."},
     {"softmax", "y * (dy * dy - sum(y * dy))",
-     "It does not double when dy doubles, as a gradient does."},
-    {"softmax", "1", "It does not double when dy doubles, as a gradient does."},
+     "It does not double when dR doubles, as a gradient does."},
+    {"softmax", "1", "It does not double when dR doubles, as a gradient does."},
     {"softmax", "0", "It is 0 everywhere."},
     {"softmax", "y * y * dy", ""},
     {"matmul_square", "(dy @ b')'", "It is the right gradient, transposed."},
@@ -391,8 +394,9 @@ START_TEST(right_for_these_numbers) {
     plant(0, "dy @ b");
     ck_assert(rule_judge(&planting) && rule_all_right(&planting));
     ck_assert_ptr_null(rule_of(0)->mistake);
-    ck_assert_str_eq(rule_of(0)->why, "It is right for these numbers, but not for all. It is dy b, "
-                                      "without a transpose.");
+    ck_assert_str_eq(rule_of(0)->why,
+                     "It is right for these numbers, but not for all. It is dy @ b: "
+                     "b is not transposed.");
     plant(0, "dy @ b'");
     ck_assert(rule_judge(&planting) && rule_all_right(&planting));
     ck_assert_str_eq(rule_of(0)->why, "");
@@ -832,6 +836,40 @@ START_TEST(rules_of_requests) {
 }
 END_TEST
 
+/* What is said of a mistake has the names of the lesson. */
+static const struct {
+    const char *request, *why, *question;
+} said[] = {
+    {"lesson 2\nrule A: y * dy", "It is A * dA: the sum over the row is missing.",
+     "If one number of Z grows, what happens to the other numbers of A in its row?"},
+    {"lesson 2\nrule A: A * (dA - mean(A * dA))",
+     "It takes the mean of A * dA over the row, in place of the sum.",
+     "The numbers of a row of A are weights that sum to 1. Is there something left to divide by?"},
+    {"lesson 2\nrule Z: dZ * 2", "It is dZ times 2, but forward multiplies by 0.5.",
+     "If a number of S grows by 1, does its number of Z grow by 0.5 or by 2?"},
+    {"lesson 2\nrule Z: dZ", "It is dZ: the factor 0.5 is missing.",
+     "If a number of S grows by 1, by how much does its number of Z grow?"},
+    {"lesson 2\nsize 3\nkeys 3\nrule dQ: dS @ K'", "It is dS @ K': K' is not transposed.",
+     "Which numbers of K' does a number of Q meet on its way to S: a row of K' or a column?"},
+    {"lesson 2\nsize 2\nkeys 2\nqueries 2\nrule dA: dY @ A'", "It multiplies dY by A itself.",
+     "If a number of A grows by 1, does Y grow by numbers of A or of V?"},
+    {"lesson 4\nrule W_q: x' @ dQ", "It is x' @ dQ, the transpose of the gradient of W_q.",
+     "Does a row of W_q belong to a column of Q or to a column of x?"},
+    {"lesson 6\nadditive 1\nrule F: dF", "It is dfeatures: the derivative of tanh is missing.",
+     "Where tanh is almost flat, does features change much with q + k?"},
+    {"lesson 6\nadditive 1\nrule q + k.dkeys (1, 1, T, E): dy * dy",
+     "It does not double when d(q + k) doubles, as a gradient does.", ""},
+    {"lesson 2\nrule A: dA * dA", "It does not double when dA doubles, as a gradient does.", ""},
+};
+
+START_TEST(mistakes_have_the_lessons_names) {
+    ask(said[_i].request);
+    ck_assert_str_eq(json_text(planted(), "why", ""), said[_i].why);
+    ck_assert_str_eq(json_text(planted(), "question", ""), said[_i].question);
+    ask_no_more();
+}
+END_TEST
+
 static double grad_of(const char *name, int64_t i) {
     const Json *tensors = json_get(json_get(answer, "tape"), "tensors");
     const Json *tensor = tensors->first;
@@ -1002,6 +1040,7 @@ int main(void) {
     tcase_add_test(tcase, too_long_and_too_deep);
     tcase = add_framed_case(suite, "lessons");
     tcase_add_loop_test(tcase, all_lines_of_a_lesson, 0, COUNT(lessons));
+    tcase_add_loop_test(tcase, mistakes_have_the_lessons_names, 0, COUNT(said));
     tcase_add_loop_test(tcase, rules_of_requests, 0, COUNT(asked));
     tcase_add_test(tcase, the_menu_is_formulas);
     tcase_add_test(tcase, training_with_rules);

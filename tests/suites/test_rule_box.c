@@ -62,8 +62,9 @@ START_TEST(mistakes_ask) {
         ck_assert_msg(!question || strchr(question, '?') > question, "%s", question);
     }
     ask("lesson 2\nbox 1\nrule A: y * dy");
-    ck_assert_str_eq(json_text(json_at(json_get(box, "planted"), 0), "question", ""),
-                     "If one x grows, what happens to the other y of its row?");
+    ck_assert_str_eq(
+        json_text(json_at(json_get(box, "planted"), 0), "question", ""),
+        "If one number of Z grows, what happens to the other numbers of A in its row?");
     ask("lesson 2\nbox 1\nrule A: 2 * y");
     ck_assert_str_eq(json_text(json_at(json_get(box, "planted"), 0), "question", "-"), "");
     ask_no_more();
