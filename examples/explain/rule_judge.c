@@ -20,6 +20,7 @@ typedef struct {
     const char *op;
     Tensor *in[PLANTED_INPUTS];
     Tensor *out;
+    Tensor *arrives; /* the gradient of out, after backward; or NULL */
     const Tensor *x;
     int64_t n; /* numbers of a gradient */
     double tolerance;
@@ -207,6 +208,38 @@ static bool is_transposed(const Trial *t) {
     return true;
 }
 
+/* Is the rule right for the gradient that arrives here, of which every number is 1? */
+static bool is_right_for_ones(const Trial *t) {
+    const Tensor *dy = t->arrives;
+    const int64_t n = dy ? tensor_numel(dy) : 0;
+    double *numbers = malloc((size_t)(n + 2 * t->n + 1) * sizeof *numbers);
+    if (!numbers) return tensor_fail("out of memory for a rule");
+    double *own = numbers + n;
+    double *right = own + t->n;
+    bool fits = dy && tensor_to_doubles(dy, numbers);
+    for (int64_t i = 0; i < n && fits; i++) fits = numbers[i] == 1;
+    fits = fits && by_formula(t, &t->rule->formula, t->arrives, own) &&
+           by_line(t, t->arrives, right) && same(t, own, right, 1);
+    free(numbers);
+    return fits;
+}
+
+/* Of a rule that is not linear in dy. */
+static void say_not_linear(Trial *t) {
+    if (!is_right_for_ones(t))
+        say(t, "It does not double when {dy} doubles, as a gradient does.", t->rule->why);
+    else if (same(t, t->own[DRAWS], t->own[0], 1))
+        say(t,
+            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
+            "it is wrong: the rule forgets to multiply by {dy}.",
+            t->rule->why);
+    else
+        say(t,
+            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
+            "it is wrong: it does not double when {dy} doubles.",
+            t->rule->why);
+}
+
 static void say_why(Trial *t) {
     char *why = t->rule->why;
     const size_t size = sizeof t->rule->why;
@@ -214,8 +247,7 @@ static void say_why(Trial *t) {
     if (t->rule->mistake) {
         say(t, t->rule->mistake->sentence, why);
         say(t, t->rule->mistake->question, t->rule->question);
-    } else if (!same(t, t->own[DRAWS], t->own[0], 2))
-        say(t, "It does not double when {dy} doubles, as a gradient does.", why);
+    } else if (!same(t, t->own[DRAWS], t->own[0], 2)) say_not_linear(t);
     else if (is_zero(t)) snprintf(why, size, "It is 0 everywhere.");
     else if (c == -1 || (isfinite(c) && fabs(c + 1) < 1e-9))
         snprintf(why, size, "It is the right gradient with the other sign.");
@@ -229,6 +261,7 @@ static void begin(Trial *t, const TapeLine *shown) {
     planted_inputs(shown, t->in);
     t->op = shown->op;
     t->out = shown->out;
+    t->arrives = shown->out->grad;
     t->x = t->in[t->rule->input];
 }
 

@@ -836,6 +836,9 @@ START_TEST(rules_of_requests) {
 }
 END_TEST
 
+#define ONES                                                                                       \
+    "All numbers are right here, since what arrives, dE^2, is 1 here. For any other number it is " \
+    "wrong: "
 /* What is said of a mistake has the names of the lesson. */
 static const struct {
     const char *request, *why, *question;
@@ -859,6 +862,13 @@ static const struct {
      "Where tanh is almost flat, does features change much with q + k?"},
     {"lesson 6\nadditive 1\nrule q + k.dkeys (1, 1, T, E): dy * dy",
      "It does not double when d(q + k) doubles, as a gradient does.", ""},
+    {"lesson 2\nrule dE: 2 * E", ONES "the rule forgets to multiply by dE^2.", ""},
+    {"lesson 2\nrule dE: 2 * E * dE^2 * dE^2", ONES "it does not double when dE^2 doubles.", ""},
+    {"lesson 2\nrule loss: 1",
+     "All numbers are right here, since what arrives, dloss, is 1 here. For any other number it is "
+     "wrong: the rule forgets to multiply by dloss.",
+     ""},
+    {"lesson 2\nrule dE: 3 * E", "It does not double when dE^2 doubles, as a gradient does.", ""},
     {"lesson 2\nrule A: dA * dA", "It does not double when dA doubles, as a gradient does.", ""},
 };
 
