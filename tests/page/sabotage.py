@@ -48,6 +48,7 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'a wrong lesson is not said': (test_content, lambda s: s.replace('`There is no lesson ${', '`${')),
         'nothing at the end of a lesson': (test_content, lambda s: s.replace('"The end of this lesson. "', '""')),
         'a presented step is cut off': (test_form, lambda s: s.replace('if (drawAll() > 0 && state.tape', 'if (drawAll() > 0 && false && state.tape')),
+        'a clicker shows nothing': (test_form, lambda s: s.replace('state.hide && revealStep()', 'false')),
         'key steps are all steps': (test_form, lambda s: s.replace('while (keys && n > 0', 'while (false && n > 0')),
         'a group cannot be unfolded': (test_content, lambda s: s.replace('lesson.open.add(group.id)', 'void group')),
         'a step has another name': (test_content, lambda s: s.replace('id: "b" + id', 'id: "c" + id')),

@@ -293,12 +293,16 @@ async function answer(number, { kind, right, wrong, id }, n) {
 async function presents({ number, key }) {
     await go(`#${number}/0&present`);
     const steps = state.lesson.steps.length, shown = selector => all(selector).filter(each => each.getClientRects().length);
-    for (let n = 0; n < steps; n++) {
+    const look = () => {
         settleMotion();
         const ends = shown(".cover .go, .bet, #step .rule, #step .items, #terms > *, #words > .text, #questions > .question")
             .map(each => each.getBoundingClientRect().bottom + scrollY);
         expect(Math.max(...ends) <= innerHeight, `${where()}: the step ends at ${Math.max(...ends).toFixed(0)} of ${innerHeight}`);
         lookWide();
+    };
+    for (let n = 0; n < steps; n++) {
+        look();
+        if (presentsReveal()) look();
         press("ArrowRight");
     }
     expect(state.step === steps - 1, where() + ": the keys do not lead through the presentation");
@@ -311,6 +315,20 @@ async function presents({ number, key }) {
     await presentsKeys(number, key);
 }
 
+/* A clicker shows what a step hides before it leads on; true if there was anything. A step that was shown stays so. */
+function presentsReveal() {
+    const isHidden = () => all("#step .tab.main .c").some(cell => cell.textContent === "?"), n = state.step;
+    const isMissing = () => isHidden() || $("#words > .text").textContent.startsWith("Predict first");
+    if (!isHidden()) return false;
+    press("PageDown");
+    expect(state.step === n && !isMissing(), where() + ": the first press of a clicker does not show the numbers");
+    press("PageUp");
+    expect(state.step === n - 1, where() + ": a clicker does not lead back");
+    goTo(n);
+    expect(!isMissing(), where() + ": what was shown is hidden again");
+    return true;
+}
+
 /* The key steps alone: those that the data name. */
 async function presentsKeys(number, key) {
     const last = state.lesson.steps.length - 1, ids = key.map(id => stepOf(state.lesson, id)), seen = [];
@@ -320,7 +338,7 @@ async function presentsKeys(number, key) {
     expect(where() === `#${number}/0&present=key`, where() + " does not say that only key steps are shown");
     await go(`#${number}/f0&present`);
     await go(`#${number}/0&present=key`);
-    for (let before = -1; before !== state.step; press("ArrowRight")) seen.push(before = state.step);
+    for (let before = -1; before !== state.step; $(".secret") && press("ArrowRight"), press("ArrowRight")) seen.push(before = state.step);
     expect(seen.join() === wanted.join(), `lesson ${number}: the key steps are ${seen}, and not ${wanted}`);
     expect(seen.length > 3 && seen.length < state.lesson.steps.length, `lesson ${number} has ${seen.length} key steps`);
     press("ArrowLeft");

@@ -22,9 +22,11 @@ function onKey(event) {
 
 const isLastStep = () => state.step === state.lesson.steps.length - 1;
 
-function stepBy(by) {
-    if (by > 0 && isLastStep()) reachEnd();
-    else goTo(nextStep(by));
+/* A step on; where predict first hides numbers from a class, the first press shows them, and the next one leads on. */
+function stepOn() {
+    if (isPresenting() && state.hide && revealStep()) return;
+    if (isLastStep()) reachEnd();
+    else goTo(nextStep(1));
 }
 
 /* The step that a key leads to. A clicker presses the page keys, and some the space bar. */
@@ -32,7 +34,8 @@ function stepByKey(key, target) {
     const keys = { ArrowLeft: -1, ArrowRight: 1, ...(isPresenting() && { PageUp: -1, PageDown: 1 }) };
     const isSpace = isPresenting() && key === " " && !target.closest("button, a, summary, input");
     if (key === "Home" || key === "End") goTo(key === "Home" ? 0 : Infinity);
-    else if (key in keys || isSpace) stepBy(isSpace ? 1 : keys[key]);
+    else if (isSpace || keys[key] > 0) stepOn();
+    else if (key in keys) goTo(nextStep(-1));
     else return false;
     return true;
 }

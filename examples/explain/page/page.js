@@ -330,7 +330,7 @@ function begin() {
     let timer = 0, width = innerWidth;
     drawMenu();
     byId("back").addEventListener("click", () => goTo(nextStep(-1)));
-    byId("next").addEventListener("click", () => stepBy(1));
+    byId("next").addEventListener("click", stepOn);
     byId("scrub").addEventListener("click", event => goTo(stepInBar(event.clientX)));
     byId("scrub").addEventListener("mousemove", event =>
         (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));

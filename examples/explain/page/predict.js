@@ -73,6 +73,15 @@ function show(keys) {
     drawAgain();
 }
 
+/* Shows all that this step hides, what its question asks for, too; false if that is nothing. A rule that is to be written
+ * is not shown. */
+function revealStep() {
+    const asked = questionsNow().filter(({ question }) => question.kind !== "choice").map(({ question }) => keyAsked(question));
+    if (isRuleHidden(stepNow()) || !(isHiding() || state.asked)) return false;
+    show([...picture.main.numbers.map((_, i) => picture.main.key(i)), ...asked]);
+    return true;
+}
+
 /* How near a guess is. The gap is said, so that a reader learns from it. */
 function judge(guess, x) {
     const isClose = y => Math.abs(guess - y) <= Math.max(0.006, 0.015 * Math.abs(y));
