@@ -37,10 +37,12 @@ const mostHeight = () => Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPres
 
 const LOW = 0.55; /* the smallest scale of a low picture: its labels are 11 pixels high */
 
-/* If the picture has to be small, its labels keep their size. */
+/* If the picture has to be small, its labels keep their size. In present mode names have 16 pixels or more, operations 13,
+ * so that they are read from afar, and the columns take the whole width. */
 function fittedGraph(lesson, isLow) {
-    const W = byId("picture").clientWidth - 24, pen = document.createElement("canvas").getContext("2d"),
-        LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : isLow ? LOW : 0.66;
+    const isLarge = isPresenting() && !isPlaying(), pen = document.createElement("canvas").getContext("2d"),
+        LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : isLow ? LOW : isLarge ? 0.6 : 0.66;
+    const W = byId("picture").clientWidth - (isLarge ? 80 : 24); /* the name of the loss is wider than its table */
     pen.font = "12.5px serif";
     const below = (height, op) => t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4);
     const labels = (height, op) => ({ height, below: below(height, op), width: t => Math.max(pen.measureText(plain(symbolOf(t))).width,
@@ -54,14 +56,15 @@ function fittedGraph(lesson, isLow) {
         return graph;
     };
     let label = labels(15, 13), graph = made(label), scale = fitting(graph);
-    const isCompact = scale < 0.9;
-    if (isCompact) {
-        label = labels(15 / Math.max(0.66, scale), 13 / Math.max(0.66, scale));
+    const isCompact = scale < 0.9 || isLarge, [name, op] = isLarge ? [14.5 * enlarged(), 12.5 * enlarged()] : [15, 13];
+    for (let n = 0, s; isCompact && n < (isLarge ? 5 : 1); n++) { /* larger labels leave less to the tables */
+        s = Math.max(isLarge ? LEAST : 0.66, scale);
+        label = labels(name / s, op / s);
         graph = made(label);
-        scale = fitting(graph);
+        scale = isLarge ? Math.max(s - 0.1, fitting(graph)) : fitting(graph);
     }
     scale = Math.max(scale, LEAST); /* smaller would be illegible: then it scrolls */
-    spread(graph, W / scale, 24, 78);
+    spread(graph, W / scale, 24, isLarge ? Infinity : 78);
     return Object.assign(graph, { scale, isCompact, label });
 }
 
