@@ -170,8 +170,8 @@ async function deepLink(number, open, { id, key, counted }) {
     press("End");
     expect($("#end").textContent.includes("The end"), "nothing is said at the end of the lesson");
     press("ArrowRight");
-    const link = $("#end a"), { bottom } = link ? link.getBoundingClientRect() : {};
-    expect(!link || (document.activeElement === link && (innerWidth < 1100 || bottom <= innerHeight)), where() + ": the right arrow does not lead to what comes next");
+    const onward = $("#end a"), { bottom } = onward ? onward.getBoundingClientRect() : {};
+    expect(!onward || (document.activeElement === onward && (innerWidth < 1100 || bottom <= innerHeight)), where() + ": the right arrow does not lead to what comes next");
 }
 
 /* Tab reaches one cell of each grid; the arrows move inside it and do not step. */
