@@ -43,7 +43,7 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'Esc loses the focus': (test_content, lambda s: s.replace('byId("step").focus({ preventScroll: true });\nchoose(null);', 'cell.blur();\nchoose(null);')),
         'a button has no name': (test_content, lambda s: s.replace('aria-label="One step on"', '')),
         'a button is small': (test_content, lambda s: s.replace('#predict, #tape, #keys { color', '#predict { height: 12px !important; } #tape { color')),
-        'a step is cut off': (test_content, lambda s: s.replace('height = Math.max(24 * enlarged(), height - over() * (height + 2) / items.clientHeight)', 'height = 60')),
+        'a step is cut off': (test_content, lambda s: s.replace('height = Math.max(least * enlarged(), height - Math.max(0.5, over() * (height + 2) / items.clientHeight))', 'height = 160')),
         'nothing is announced': (test_content, lambda s: s.replace('byId("announce").textContent =', 'void')),
         'a wrong lesson is not said': (test_content, lambda s: s.replace('`There is no lesson ${', '`${')),
         'nothing at the end of a lesson': (test_content, lambda s: s.replace('"The end of this lesson. "', '""')),

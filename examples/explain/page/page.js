@@ -173,6 +173,7 @@ function draw() {
     drawBar();
     drawBox(step);
     makeRoom(step);
+    animateStep();
     updateMachine();
     const rule = byId("step").querySelector("h1, .rule h2");
     byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}`;

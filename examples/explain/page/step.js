@@ -25,7 +25,6 @@ function drawStep() {
     }
     fitCaptions();
     showTerms();
-    animateStep();
 }
 
 /* A name may be wider than its table; where it would cover the name of the next one, it loses its note, then its end. */
@@ -318,9 +317,9 @@ function sourcesOf({ line }, isForward) {
 
 /* ---- motion ------------------------------------------------------------------------------------------------------- */
 
-/* What is computed fades in, what arrives comes from the right, and what moves slides. */
+/* After all is placed: the curves end at cells that do not move. What is computed fades in, what arrives comes from the right, and what moves slides. */
 function animateStep() {
-    if (calm() || !state.moved) return;
+    if (calm() || !state.moved || !picture) return;
     state.moved = false;
     const { moves } = picture, box = byId("step");
     if (moves && moves.length <= 400) return slide(moves);
