@@ -141,7 +141,10 @@ async function pauses() {
     await play("#play&seed=5", 0);
     await wait();
     told = 0;
+    const begun = performance.now();
     click("train");
+    await until(() => stepShown() > 9, "ten steps of training");
+    expectHere(performance.now() - begun > 800 && stepShown() < 20, "the first steps are too fast to be seen");
     await until(() => stepShown() > 100, "100 steps of training");
     expectHere(isTraining() && !location.hash.includes("step"), "it does not train");
     click("train");

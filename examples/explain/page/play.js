@@ -8,15 +8,18 @@
     const USUAL = { attention: "dot", seed: "1", pairs: "10", lr: "0.2", "no-scale": "0", "no-mask": "0" };
     const GOAL = 1000, MOST_STEPS = 10000;
     const CHUNK_TIME = 60, MOST_AT_ONCE = 64; /* milliseconds between two pictures; steps */
+    const SLOW_STEPS = 200, SLOW_TIME = 100;  /* while the loss falls, one step after the other; milliseconds for each */
 
     let live = null;              /* the library */
     let settings = { ...USUAL };  /* what the fields show */
     let run = null;               /* {settings, step, losses, accuracy, found, map}; null: there is none */
     let goal = 0, chunk = 1;      /* steps: trains up to the goal; so many at once */
+    let isWatched = false;        /* the reader has pressed Train: a training to a given step is never slow */
     let pictured = null;          /* the lesson whose tape is on top */
     let timer = 0, question = 0;  /* the row of the map whose weights are listed */
     let cells = [], bars = [];    /* what is drawn anew after each chunk */
 
+    const isSlow = () => isWatched && run.step < SLOW_STEPS && byId("play-speed").value === "slow";
     const isTraining = () => run !== null && goal > run.step;
     const button = name => byId("play-buttons").querySelector(`[data-play="${name}"]`);
     const decimals = (x, n) => (x === null ? "0" : x.toFixed(n)); /* null is masked: exactly 0 */
@@ -76,8 +79,9 @@
     }
 
     /* Trains in chunks, so that the browser draws the page and handles input between two chunks. */
-    function trainTo(step) {
+    function trainTo(step, watched = false) {
         if (!run) return;
+        isWatched = watched;
         goal = Math.min(step, MOST_STEPS);
         if (isTraining()) say("Training.");
         writeAddress();
@@ -88,11 +92,12 @@
 
     function tick() {
         if (!isTraining() || document.hidden) return;
-        const begun = performance.now(), n = Math.min(chunk, goal - run.step);
+        const begun = performance.now(), n = isSlow() ? 1 : Math.min(chunk, goal - run.step);
         train(n);
+        if (!run) return draw();
         const fits = Math.round(n * CHUNK_TIME / Math.max(1, performance.now() - begun));
         chunk = Math.max(1, Math.min(2 * chunk, fits, MOST_AT_ONCE));
-        if (isTraining()) timer = setTimeout(tick);
+        if (isTraining()) timer = setTimeout(tick, isSlow() ? SLOW_TIME - (performance.now() - begun) : 0);
         else if (run) pause();
         draw();
     }
@@ -135,7 +140,7 @@
     }
 
     const press = {
-        train: () => (isTraining() ? pause() : trainTo(MOST_STEPS)),
+        train: () => (isTraining() ? pause() : trainTo(MOST_STEPS, true)),
         one() {
             stop();
             train(1);
@@ -384,6 +389,6 @@
         draw();
         if (isPlaying() && pictured) buildMachine(pictured, t => record(t.number));
     });
-    document.addEventListener("visibilitychange", () => isTraining() && trainTo(goal));
+    document.addEventListener("visibilitychange", () => isTraining() && trainTo(goal, isWatched));
     open();
 })();
