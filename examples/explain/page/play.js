@@ -122,10 +122,17 @@
         return lesson ? { ...lesson, title: `recall, ${run.settings.attention}, step ${run.step}` } : null;
     }
 
+    /* Most tables of this model have 32 or 100 columns. Those of a row for each question and a column for each pair can be read. */
+    function wordsOfSizes() {
+        const step = pictured && pictured.steps.find(({ kind, unit }) => kind === "backward" && unit.result.name === "attention_weights");
+        return step && [". Many tables here have 32 or 100 columns, and scroll. Begin with one that fits: ",
+            el("a", { href: `#recall/${step.id}` }, "the gradient of the scores"), "."];
+    }
+
     /* at: the tensor whose step is wanted first. */
     function record(at) {
         if (isTraining()) pause();
-        const lesson = recording(), back = el("a", { href: address(false) }, "Back to the playground");
+        const lesson = recording(), back = el("span", {}, el("a", { href: address(false) }, "Back to the playground"), wordsOfSizes());
         if (lesson) showRecording(lesson, back, at);
     }
 
