@@ -74,7 +74,7 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'a refusal stops the page': (test_refused, lambda s: s.replace('Live.refused = `This browser', 'throw `This browser')),
         'a refusal is not said': (test_refused, lambda s: s.replace('Live.refused = `This browser', 'void `This browser')),
         'the wrong pair is outlined': (test_play, lambda s: s.replace('isAnswer = j === run.map.right[i]', 'isAnswer = j === run.map.right[0]')),
-        'a chunk is told to screen readers': (test_play, lambda s: s.replace('if (isTraining()) timer = setTimeout(tick);', 'if (isTraining()) say(`Step ${run.step}.`), timer = setTimeout(tick);')),
+        'a chunk is told to screen readers': (test_play, lambda s: s.replace('if (isTraining()) timer = setTimeout(tick, ', 'if (isTraining()) say(`Step ${run.step}.`), timer = setTimeout(tick, ')),
         'a recording is not replaced': (test_play, lambda s: s.replace('lessons.splice(former < 0 ? lessons.length : former, 1, lesson)', 'lessons.push(lesson)')),
         'the playground has no tape': (test_play, lambda s: s.replace('buildMachine(pictured, t => record(t.number));\n}', '}')),
         **{what: (test_rules, change) for what, change in rulebox.SABOTAGE.items()},
