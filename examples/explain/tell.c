@@ -225,7 +225,9 @@ void say_loss(Lesson *l, const char *target) {
 
 void say_loss_backward(Lesson *l, const char *y) {
     const int64_t most = largest_grad("E");
-    say(l, step_start(), 0, "The loss changes exactly as fast as itself: 1. Backward begins here.");
+    say(l, step_start(), 0,
+        "The loss changes exactly as fast as itself: 1. Backward begins here; `dE` stands for the "
+        "gradient of the loss by `E`, how fast the loss changes with each of its numbers.");
     say(l, step_backward("loss", "E^2"), most, "A sum gives each of its terms the same: 1.");
     say(l, step_backward("E^2", "E"), most,
         "The derivative of a square is twice what was squared: %s.",

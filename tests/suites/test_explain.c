@@ -1238,6 +1238,7 @@ static void check_texts(void) {
         check_text(&step[i], told);
     }
     ck_assert_msg(told == NULL, "lesson %d says too much", lesson.number);
+    expect_told("s", "`dE` stands for the gradient of the loss by `E`");
 }
 
 START_TEST(every_step_has_a_text) {
