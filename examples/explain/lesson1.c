@@ -57,10 +57,11 @@ static double loss_at(double number) {
 static void begin(Lesson *l) {
     static const char *const options[] = {"larger", "smaller", NULL};
     const double dw = lesson_grad("w", 0);
-    cover(l, "A", 0,
-          "At the `keys` something was measured: the `values`. A query asks for the value at "
-          "another place, and gets a mean of the values, in which near keys can count more than "
-          "far ones. How much more is one number, `w`, and it can be learned.");
+    cover(
+        l, "A", 0,
+        "A key is a place, and its value is the number that was measured there. A query is another "
+        "place: it asks for the value there, and gets a mean of the values, in which near `keys` "
+        "can count more than far ones. How much more is one number, `w`, and it can be learned.");
     if (dw != 0 && !l->is_wrong && lesson_value("w", 0) > 0)
         bet(l, step_backward("U", "w"), options, dw > 0,
             "`w` is %s now: the larger `w`, the more the nearest keys count. For better answers, "

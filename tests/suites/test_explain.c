@@ -943,6 +943,8 @@ START_TEST(answers_of_lesson_1) {
     expect_option(2, "%.3f", value(find("w"), 0) - 0.1 * 2); /* the gradient is negative */
     const Json *bet = json_get(tree, "bet");
     ck_assert_int_eq(json_integer(bet, "answer", -1), grad(find("w"), 0) > 0);
+    ck_assert_ptr_nonnull(strstr(json_text(json_get(tree, "cover"), "lead", ""),
+                                 "A key is a place, and its value is the number"));
     expect_told("b1.1", "`w` goes from 0.8 to 0.974, and the loss from 1.07 to 0.784.");
     close_case();
 }
