@@ -159,10 +159,10 @@ static const char *verdict(const Lesson *l, int64_t cell) {
 static void tell_products(Lesson *l) {
     const int64_t K = l->options.keys, q = last_query(l), k = best_key(l), cell = q * K + k;
     say(l, step_backward("Y", "A"), cell,
-        "On its way to the row \"%s\" of `Y` this weight multiplied the row \"%s\" of `V`. So its "
-        "gradient is the product of that row of `dY` with that row of `V`: %s. That is how fast "
-        "the loss would change if this weight alone grew.",
-        word_of(l, q), word_of(l, k), show_grad("A", cell));
+        "On the way to the row \"%s\" of `Y`, the weight of \"%s\" for \"%s\" multiplied the row "
+        "\"%s\" of `V`. So its gradient is the product of that row of `dY` with that row of `V`: "
+        "%s. That is how fast the loss would change if this weight alone grew.",
+        word_of(l, q), word_of(l, q), word_of(l, k), word_of(l, k), show_grad("A", cell));
     say(l, step_backward("Y", "V"), k * VALUES,
         "The same product, the other factor: the row \"%s\" of `V` went into every output, with "
         "the weights in its column of `A`; with the same weights the gradients come back. The "
@@ -173,11 +173,13 @@ static void tell_products(Lesson *l) {
 static void tell_backward(Lesson *l) {
     const int64_t d = l->options.size, K = l->options.keys, q = last_query(l), k = best_key(l);
     const int64_t cell = q * K + k, key = k * d;
+    const double p = lesson_value("A", cell);
     tell_products(l);
     say(l, step_backward("A", scores(l)), cell,
-        "If a score grows by a little, its own weight p grows p (1 - p) times as much, and another "
-        "weight r shrinks p r times as much. Times `dA` and added up, this is the weight times how "
-        "far its own `dA` is above the weighted mean of the row, the sum of `A` x `dA`: %s. %s",
+        "If the score grows, its own weight p grows p (1 - p) times as much, %s, and another weight "
+        "r shrinks p r times as much. Each change counts times its `dA`; added up, they make p "
+        "times how far its own `dA` is above the sum of `A` x `dA` over the row: %s. %s",
+        show_product(value_of("A", cell), number(1 - p), number(p * (1 - p))),
         show_slope("A", scores(l), cell), verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
         "Divided on the way forward, divided on the way back: %s.%s",

@@ -969,6 +969,8 @@ START_TEST(answers_of_lesson_2) {
     snprintf(told, sizeof told, "%.3f x (%.2f - %.2f) = %.2f. For a smaller loss \"cat\"",
              value(A, 3), grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean));
     expect_told("b3.0", told);
+    expect_told("b3.0", "p (1 - p) times as much, 0.508 x 0.492 = 0.250");
+    expect_told("b4.0", "the weight of \"cat\" for \"the\" multiplied the row \"the\" of `V`");
     ck_assert_int_eq(json_integer(json_get(tree, "bet"), "answer", -1), grad(S, 3) > 0);
     close_case();
 }
