@@ -75,7 +75,8 @@ static void begin(Lesson *l) {
               : ".");
     if (blind >= 0 && K > 1)
         bet(l, step_forward("B"), options, 1,
-            "\"%s\" may see no key: all its scores become -1e6. Which weights does softmax give it?",
+            "\"%s\" may see no key: all its scores become -1e6. Which weights does softmax give it? "
+            "NaN means not a number: it is what 0 / 0 gives.",
             word_of(l, blind));
 }
 

@@ -1295,6 +1295,9 @@ START_TEST(covers_and_bets) {
         ck_assert(is_step(json_text(bet, "at", "")));
         ck_assert(answer >= 0 && answer < json_get(bet, "options")->count);
         expect_names(json_text(bet, "ask", ""));
+        const Json *option = json_get(bet, "options")->first;
+        while (option && strcmp(option->text, "NaN") != 0) option = option->next;
+        ck_assert(!option || strstr(json_text(bet, "ask", ""), "NaN means not a number"));
     }
     close_case();
 }
