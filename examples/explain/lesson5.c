@@ -192,14 +192,10 @@ static void tell_split_backward(Lesson *l, const char *name) {
     const char *split_name = named(name, " split");
     const char *moved = named(name, " transposed");
     const char *heads = named(name, "_h");
-    say(l, step_backward(heads, moved), 0,
-        "Backward through a move is the move back: %s returns to its place.", show_grad(moved, 0));
-    say(l, step_backward(moved, split_name), 0, "Sorted by words again: %s stands first.",
-        show_grad(split_name, 0));
+    say(l, step_backward(heads, moved), 0, "The way back of `%s`, in three moves.", name);
+    say(l, step_backward(moved, split_name), 0, "Sorted by words again, in place of heads.");
     say(l, step_backward(split_name, name), 0,
-        "The gradients of all heads stand side by side again, as the columns of `%s` do: the first "
-        "is %s. Nothing was computed on the way.",
-        name, show_grad(name, 0));
+        "The gradients of all heads stand side by side again, as the columns of `%s` do.", name);
 }
 
 static void tell_gate(Lesson *l) {
@@ -211,26 +207,25 @@ static void tell_gate(Lesson *l) {
         "output. Farthest from 0 is %s, for head %d and \"%s\".",
         show_grad("Concat(heads)", c), (int)c % (H * d) / d + 1, word_of(l, c / (H * d)));
     say(l, step_backward("Y", "W_o"), o,
-        "The matrix itself gets a term from each word: farthest from 0 is %s.",
-        show_grad("W_o", o));
+        "`W_o` was used for every word, so its gradient is a sum with a term from each.");
     say(l, step_backward("Concat(heads)", "transposed"), 0,
-        "The moves are undone: %s goes back to its head.", show_grad("transposed", 0));
-    say(l, step_backward("transposed", "heads"), 0, "Sorted by heads again: %s stands first.",
-        show_grad("heads", 0));
+        "Backward through a move is the move back: each number returns to its head.");
+    say(l, step_backward("transposed", "heads"), 0, "Sorted by heads again, in place of words.");
     say(l, step_backward("heads", "gated"), 0,
-        "Each head has its own gradients again, and the first is %s.", show_grad("gated", 0));
+        "Each head has the gradients of its own output again. Nothing was computed on the way.");
     say(l, step_backward("gated", "Y_h"), y,
         "The gate multiplied on the way, and multiplies on the way back: %s.",
         show_product(grad_of("gated", y), value_of("gate", y / (T * d)), grad_of("Y_h", y)));
     say(l, step_backward("gated", "gate"), 0,
-        "A gate multiplied every number of its head, so its gradient is a sum with a term for each, "
-        "`Y_h` times its gradient: %s for head 1. Without the sign this is the importance of the "
-        "head: how much the loss changes with its gate (Michel, Levy & Neubig 2019).",
+        "A gate multiplied every number of its head. So its gradient is a sum: each number of `Y_h` "
+        "times the gradient that arrives at its place, %s for head 1. Without the sign, this is the "
+        "importance of the head (Michel, Levy & Neubig 2019): how much the loss changes if the gate "
+        "changes a little.",
         show_grad("gate", 0));
 }
 
 static void tell_heads_backward(Lesson *l) {
-    const int T = (int)l->options.tokens, d = (int)l->options.size;
+    const int T = (int)l->options.tokens;
     const int64_t a = largest_grad(used(l)), again = largest_grad("A"), v = largest_grad("V_h");
     const int64_t s = largest_grad(scores(l)), z = largest_grad("S"), q = largest_grad("Q_h");
     const int64_t column = largest_grad("K_h'"), k = largest_grad("K_h");
@@ -239,9 +234,8 @@ static void tell_heads_backward(Lesson *l) {
         "this gives %s.",
         (int)a / (T * T) + 1, word_of(l, a / T % T), word_of(l, a % T), show_grad(used(l), a));
     say(l, step_backward("Y_h", "V_h"), v,
-        "And the values get the gradients of the words that looked at them: %s, in head %d, for "
-        "\"%s\".",
-        show_grad("V_h", v), (int)v / (T * d) + 1, word_of(l, v / d % T));
+        "And the values get the gradients of the words that looked at them, times their weights; "
+        "no other head takes part.");
     say(l, step_backward("dropout(A)", "A"), again,
         "A weight that was dropped gets exactly 0; the others are divided by %s%s.",
         show(1 - l->options.dropout), show_kept_grad(l));
@@ -253,12 +247,10 @@ static void tell_heads_backward(Lesson *l) {
         "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
         show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", z), grad_of("S", z)));
     say(l, step_backward("S", "Q_h"), q,
-        "To the queries of each head: farthest from 0 is %s, in head %d, for \"%s\".",
-        show_grad("Q_h", q), (int)q / (T * d) + 1, word_of(l, q / d % T));
-    say(l, step_backward("S", "K_h'"), column, "To the keys, as columns: farthest from 0 is %s.",
-        show_grad("K_h'", column));
-    say(l, step_backward("K_h'", "K_h"), k, "Turned back into rows: \"%s\" has %s, in head %d.",
-        word_of(l, k / d % T), show_grad("K_h", k), (int)k / (T * d) + 1);
+        "A query gets a term from each key that it may see, all of them in its own head.");
+    say(l, step_backward("S", "K_h'"), column,
+        "A key gets a term from each query that may see it. The keys still stand as columns.");
+    say(l, step_backward("K_h'", "K_h"), k, "Turned back into rows.");
 }
 
 /* The number of x that gets most. */
@@ -270,16 +262,15 @@ static void tell_x(Lesson *l) {
     say(l, step_backward("V", "x"), x,
         "The first part of the gradient of `x`, from the values of all heads: %s for \"%s\".",
         show_part("V", "x", x), word);
-    say(l, step_backward("V", "W_v"), v, "The matrix gets its own: farthest from 0 is %s.",
-        show_grad("W_v", v));
+    say(l, step_backward("V", "W_v"), v,
+        "`W_v` gets a term from each word. Its rows belong to the heads, as the columns of `V` do.");
     tell_split_backward(l, "K");
     say(l, step_backward("K", "x"), x, "The second part, from the keys: %s.",
         show_part("K", "x", x));
     say(l, step_addition("K", "x"), x, "Added: %s.",
         show_sum(part_of("V", "x", x), part_of("K", "x", x),
                  number(lesson_part("V", "x", x) + lesson_part("K", "x", x))));
-    say(l, step_backward("K", "W_k"), k, "The matrix of the keys: farthest from 0 is %s.",
-        show_grad("W_k", k));
+    say(l, step_backward("K", "W_k"), k, "As in `W_v`: a term from each word.");
     tell_split_backward(l, "Q");
     say(l, step_backward("Q", "x"), x, "The third part, from the queries: %s.",
         show_part("Q", "x", x));
@@ -289,9 +280,7 @@ static void tell_x(Lesson *l) {
         show_sum_of_3(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
                       grad_of("x", x)));
     say(l, step_backward("Q", "W_q"), q,
-        "And last the matrix of the queries: farthest from 0 is %s. Now everything that learns has "
-        "its gradient.",
-        show_grad("W_q", q));
+        "And last the matrix of the queries. Now everything that learns has its gradient.");
 }
 
 static void tell(Lesson *l) {
@@ -318,8 +307,8 @@ static void ask(Lesson *l) {
         ask_number(l, step_forward("Q_h"), "Q_h", "value", 2 * (int64_t)T * d - 1,
                    "Each head takes as many columns of `Q` as it has numbers, head 1 the first "
                    "ones. The rows stay in their order.",
-                   "`Q_h` holds the queries of head 2. The last number of these queries was moved "
-                   "there from `Q`: what is its value?");
+                   "In `Q_h` each head has a table of its queries. The last number of the table of "
+                   "head 2 was moved there from `Q`: what is its value?");
     ask_count(l, step_backward("gated", "gate"), 0, "Which numbers did this gate multiply?",
               "How many terms, other than 0, does the gradient of the gate of head 1 have?");
     if (H > 1 && H <= SHOWN)

@@ -1049,6 +1049,8 @@ START_TEST(answers_of_lesson_5) {
     open_case(LESSON_5);
     const Json *gate = find("gate");
     ck_assert(answer_of(json_at(questions, 0)) == value(find("Q"), 21)); /* row 3, column 3 */
+    ck_assert_ptr_nonnull(
+        strstr(json_text(json_at(questions, 0), "ask", ""), "In `Q_h` each head"));
     for (int h = 0; h < 3; h++) {
         double sum = 0;
         for (int i = 8 * h; i < 8 * h + 8; i++)
