@@ -39,7 +39,7 @@ function sentenceOf(step) {
             `arrives, give ${dx}.`,
         softmax: `${dy} arrives. The weights of a row share a sum of 1, so what counts is how far a number is above the mean of its row, in which each counts with its weight.`,
         each: `${dy} arrives, and each number is multiplied by the derivative in its place.` +
-            (part.copies ? " The input was used once for each copy: the products are added." : ""),
+            (part.copies ? ` ${name(part.tensor)} was used more than once, so the products are added up.` : ""),
         spread: `Each number of ${dx} is the number that arrives, times its derivative.`,
         general: `${dy} arrives. Each number of ${dx} is a sum of its numbers, times derivatives.` }[part.kind] +
         (isEnd && part.tensor.parts.length === 1
