@@ -198,8 +198,9 @@ function weightTerms(part, x, j) {
     return [...power(j), " / (", ...sumOf(part.rows[j].map(([i]) => i).sort((a, b) => a - b).map(power)), ")"];
 }
 
-/* Why no input changes a number of the result. */
-function unmoved({ parts, result }, j) {
+/* Why no input changes a number of the result; of a line that gets no gradient nothing is known but its op. */
+function unmoved({ op, parts, result, inputs }, j) {
+    if (!parts.length) return `${opName(op)} of ${[...new Set(inputs.filter(Boolean).map(t => plain(symbolOf(t))))].join(", ")}`;
     const part = parts.find(p => p.dx.length === result.value.length), reason = part && part.reasons.get(j);
     return reason === "weight is 1" ? "the other weights of its row are 0, so it stays 1" : "no input changes it";
 }
