@@ -1,9 +1,10 @@
-/* paper.js - the lesson on paper: all steps with their numbers; or a worksheet, where the computed table of a step is empty,
- * and that of the step before, with the questions and their options, and the answers on the last pages. In the exercise mode the
- * rules that are not written are left out; the answers of the worksheet have them. */
+/* paper.js - the lesson on paper: all steps with their numbers; or a worksheet, where every table that a step computes is
+ * empty, with the questions and their options, and the answers on the last pages. In the exercise mode the rules that are not
+ * written are left out; the answers of the worksheet have them. */
 "use strict";
 
 const PAPER = 690; /* pixels across */
+const CELL = { width: 58, height: 35 }; /* of a worksheet, in pixels: "-0.595" is written by hand in 15 by 9 millimetres */
 let printed = "lesson"; /* what the next print shows */
 
 function printAs(what) {
@@ -20,7 +21,8 @@ function drawPaper() {
     const answers = isWorksheet && el("section", { class: "answers" }, el("h1", {}, "Answers"), drawAnswers());
     Object.assign(state, { step, panel, printing: "" });
     picture = before;
-    fill(byId("paper"), el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title ||
+    fill(byId("paper"), isWorksheet && el("p", { class: "who" }, el("span", {}, "Name"), el("span", {}, "Date")),
+        el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title ||
         "Your tape"), el("p", {}, prose(cover.lead || idea)),
         !cover.lead && text.map(each => el("p", {}, prose(each))),
             formula.length > 0 && el("div", { class: "formula" }, formula.map(line => el("p", {}, formulaLine(line))))),
@@ -39,12 +41,18 @@ function drawSheet(n, isWorksheet) {
     state.step = n;
     const isOpen = isLeftOut(step);
     picture = { unit: step.unit, ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
-    const layout = layoutOf(picture.items, PAPER, 600, tablesIn(picture).some(view => view.panels > 1));
+    const all = tablesIn(picture).some(view => view.panels > 1), layout = layoutOf(picture.items, PAPER, 600, all);
     const small = { ...layout, cell: Math.min(58, layout.cell), height: Math.min(26, layout.height),
         font: Math.min(13, layout.font) };
+    if (isWorksheet) Object.assign(small, { cell: CELL.width, height: CELL.height, isTight: false,
+        wraps: layout.wraps || layout.cell < CELL.width + 8 });
+    const items = drawItems(picture, small, true),
+        right = [...items.children].find(item => item.textContent.startsWith("="));
+    if (small.wraps && right) right.before(el("span", { class: "break" })); /* a product is not torn: it begins a line */
     const words = isWorksheet ? sentenceOf(step) : textOf(step) || sentenceOf(step);
     return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule),
-        el("p", {}, isOpen ? [askForRule(step), "."] : prose(words)), drawItems(picture, small, true),
+        el("p", {}, isOpen ? [askForRule(step), "."] : prose(words)), items,
+        isWorksheet && el("p", { class: "working" }),
         !isOpen && questionsNow().map(({ question }) => el("div", { class: "asked" },
             el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
             question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option)))))));

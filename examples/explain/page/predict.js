@@ -28,21 +28,16 @@ const canPredict = step => !plantedAt(step) && (isRuleHidden(step) ||
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();
     if (state.printing) return state.printing === "worksheet" && step.kind !== "start" &&
-        (view.isMain || isOfStepBefore(view) || isOfFold(view));
+        (view.isMain || isComputed(view));
     if (/^[mjq]/.test(key) || isShown(key)) return false;
     return isAskedFor(key) || (view.isMain && canPredict(step));
 }
 
-/* On a worksheet: did the step before compute this table? A reader fills it in once more, and no answer stands beside it. */
-function isOfStepBefore({ of, t }) {
-    const before = state.lesson.steps[state.step - 1], isValue = before.kind === "forward";
-    return state.step > 1 && before.kind !== "start" && resultOf(before) === t && of === (isValue ? "v" : "g");
-}
-
-/* On a worksheet: is it computed on the way, by the lines that are folded into this step? */
-function isOfFold({ of, t }) {
-    const { kind, unit } = stepNow();
-    return kind === "forward" && !!unit.group && of === "v" && unit.lines.some(line => line.result === t);
+/* On a worksheet a table stands in numbers if it was given. What a step computed is empty at later steps, too: a reader
+ * fills it in once more, and no later table answers a question. Backward begins with 1, which is given. */
+function isComputed({ of, t }) {
+    const start = state.lesson.steps.find(({ kind }) => kind === "start");
+    return of === "v" ? !!t.producer : /^[gpqm]/.test(of) && !(start && resultOf(start) === t);
 }
 
 /* Is anything of this step's result hidden? */

@@ -24,7 +24,7 @@ function drawShare() {
             button("print the lesson", () => printAs("lesson")),
         button("print a worksheet", () => printAs("worksheet"))]),
             !isPlaying() && el("p", {},
-            "A worksheet has all steps, with the computed table of each left empty, and that of the step before; the answers begin on a page of their own.")];
+            "A worksheet has all steps, with every computed table left empty; the answers begin on a page of their own.")];
 }
 
 function saveStep() {
