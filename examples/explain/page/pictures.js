@@ -292,7 +292,11 @@ function derivativesOf(unit, part, t, numbers, top) {
             times: i => (before ? [before, " × ", factor(table, i)] : [factor(table, i)]) };
     }
     const table = viewOf(t, "j", { name: "derivative", plainName: true, numbers, ...top,
-        note: `of ${plain(symbolOf(unit.result))} by ${plain(symbolOf(part.tensor))}` });
+        note: ["of ", nameEl(symbolOf(unit.result)), " by ", nameEl(symbolOf(part.tensor))],
+        reason: i => { /* the data says which of them are dropped */
+            const at = t === part.tensor ? i : part.rows[i]?.[0]?.[0] ?? i, reason = part.reasons.get(at);
+            return reason ? reasonWords[reason] : "";
+        } });
     return { table, signs: [], name: "derivative", times: i => [factor(table, i)] };
 }
 
