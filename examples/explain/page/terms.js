@@ -57,11 +57,15 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
     const equals = el("span", { class: "sign" }, terms.some(term => term.isOf) ? " → " : " = ");
     if (isHidden && isAskedFor(view.key(i))) return [...nodes,
         el("span", { class: "note" }, "? The question asks for it.")];
-    if (!isHidden && !isOpen) return [output, el("span", { class: "note" }, ", a sum: the question asks for its terms.")];
+    if (!isHidden && !isOpen) return [el("span", { class: "held" }, output, el("span", { class: "note" }, ",")),
+        el("span", { class: "note rest" }, "a sum: the question asks for its terms.")];
     if (isHidden) return [...nodes, isOpen && equals, guessField(view, i)];
     /* exp(−2.35) does not part at the end of a line. */
     terms.forEach((term, n) => /exp\([^)]*$/.test(term) && terms[n + 2] === ")" &&
         nodes.splice(n, 3, el("span", { class: "held" }, nodes.slice(n, n + 3)), "", ""));
+    /* Nor does a line begin with ", moved". */
+    terms.forEach((term, n) => n && /^,/.test(term.note) && nodes.splice(n - 1, 2, el("span", { class: "held" },
+        nodes.slice(n - 1, n + 1)), ""));
     return [nodes, terms.length === 0 ? output : !isAlone && [equals, output],
         reason && el("span", { class: "why" }, "because " + reason),
             view.off?.has(i) && el("span", { class: "why" }, `wrong: ${written(view.right[i], view.format)} is right`),
