@@ -87,7 +87,8 @@ function judge(guess, x) {
     return { words: x !== 0 && Math.sign(guess) !== Math.sign(x) ? "Not yet: look at the sign." : "Not yet." };
 }
 
-/* The field in the line of terms for a number that is hidden. */
+/* The field in the line of terms for a number that is hidden. At a step with a question that is answered beside it, there is
+ * no second field with a check. */
 function guessField(view, i) {
     const key = view.key(i), said = el("span", { class: "said", role: "status" });
     const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "6",
@@ -105,7 +106,7 @@ function guessField(view, i) {
             said.textContent = words;
         }
     };
-    return el("form", { class: "guess", onsubmit: check }, input, el("button", {}, "check"),
+    return el("form", { class: "guess", onsubmit: check }, questionsNow().length === 0 && [input, el("button", {}, "check")],
         !state.hint && button("show the terms", () => {
             state.hint = true;
             showTerms();

@@ -62,9 +62,11 @@ function drawWords() {
     if (isRuleHidden(step)) return drawWordsOfExercise(box, step);
     const planted = plantedAt(step);
     const isHidden = isHiding() && canPredict(step), text = textOf(step) || sentenceOf(step);
-    const guess = isAskedAll() ? "Answer the question, or reveal it."
+    const guess = isAskedAll() ? "Answer the question, or reveal it." : questionsNow().length ? "Answer the question, or reveal all."
         : "Choose a cell, and guess what will stand there; or look at its terms, or reveal it.";
-    const words = isHidden ? `Predict first. ${guess} The words of this step come when none of its cells is hidden.`
+    const isBegun = isHidden && picture.main.numbers.some((_, i) => !isSecret(picture.main, i)),
+        later = "The words of this step come when none of its cells is hidden.";
+    const words = isBegun ? later : isHidden ? `Predict first. ${guess} ${later}`
         : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)),
         isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
