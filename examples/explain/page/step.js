@@ -104,11 +104,12 @@ function moveQuestions() {
 const FEW_ROWS = 8;
 
 /* Large tables that stand in lines lose so many pixels of height: the highest ones first. What is cut off scrolls, and the
- * tables with as many rows scroll along. A table of few rows is never cut. */
+ * tables with as many rows scroll along. A table of few rows is never cut, but where a lecturer presents: there nobody scrolls
+ * the page, and the words of the step have to stand on the screen. */
 function cutTables(items, over) {
     const rowsIn = panels => panels.querySelector(".grid")?.querySelectorAll('[role="row"]').length || 0;
-    const LEAST = 132 * enlarged(), lines = new Map(),
-        panels = [...items.querySelectorAll(".panels")].filter(each => rowsIn(each) > FEW_ROWS);
+    const LEAST = (isPresenting() ? 84 : 132) * enlarged(), few = isPresenting() ? 0 : FEW_ROWS, lines = new Map(),
+        panels = [...items.querySelectorAll(".panels")].filter(each => rowsIn(each) > few);
     if (!panels.length) return;
     for (const each of panels) {
         const { top } = each.closest(".item").getBoundingClientRect();
