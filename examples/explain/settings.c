@@ -108,8 +108,10 @@ const char *lesson_refuses(int number, const LessonOptions *options) {
 LessonOptions lesson_or_own(LessonOptions o, LessonOptions own) {
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (s->kind == CHOICE)
-            *choice_in(s, &o) = (is_given(s, &o) ? *choice_in(s, &o) : *choice_in(s, &own)) > 0;
+        if (s->kind == CHOICE) {
+            const signed char choice = is_given(s, &o) ? *choice_in(s, &o) : *choice_in(s, &own);
+            *choice_in(s, &o) = (signed char)(choice > 0);
+        }
         if (is_given(s, &o)) continue;
         if (s->kind == INTEGER) *integer_in(s, &o) = *integer_in(s, &own);
         if (s->kind == SEED) *seed_in(s, &o) = *seed_in(s, &own);

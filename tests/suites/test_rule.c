@@ -996,7 +996,7 @@ START_TEST(rules_of_the_program) {
                                  "--rule \\\"dA: dY @ V'\\\"\""));
     ck_assert_int_eq(run("--lesson=2 '--rule=A: y * dy' --text"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nYour rule is wrong. A: y * dy. The mistake is no_sum. It "
-                                      "is y dy: the sum over\nthe row is missing.\n"));
+                                      "is A * dA: the sum over\nthe row is missing.\n"));
     ck_assert_int_eq(count_in(out, "check FAILS"), 1);
     ck_assert_int_eq(run("--lesson 2 --rule 'V: A@dY' --text"), 1);
     ck_assert_str_eq(complaints,

@@ -28,10 +28,10 @@ function drawQuestions() {
         el("summary", {}, others.length > 1 ? `${others.length} more questions` : "one more question"), others));
 }
 
-/* Scrolls down to the end of an element, but not so far that the tables leave the window. */
-function reachDown(element) {
+/* Scrolls down to the end of an element, but, if the tables are needed with it, not so far that they leave the window. */
+function reachDown(element, withTables = true) {
     const hidden = element.getBoundingClientRect().bottom + 10 - innerHeight,
-        room = byId("step").getBoundingClientRect().top - 8;
+        room = withTables ? byId("step").getBoundingClientRect().top - 8 : hidden;
     if (innerWidth >= 1100 && Math.min(hidden, room) > 0) scrollBy(0, Math.min(hidden, room));
 }
 

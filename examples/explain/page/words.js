@@ -90,7 +90,7 @@ function reachEnd() {
     if (link.classList.contains("reached")) return link.click();
     link.classList.add("reached");
     link.focus({ preventScroll: true });
-    reachDown(link);
+    reachDown(link, false);
 }
 
 /* At the last step: how many questions are answered, what the loss does after a step of SGD, what comes next, and where the
