@@ -73,18 +73,33 @@ bool rule_can_stand(const char *name) {
 
 #define SQUARED "\xc2\xb2" /* the character of a raised 2, in UTF-8 */
 
-/* How many characters here are the name; 0: it is another one. as_shown: K^T and KT are K', and a
- * raised 2 is ^2, as pages and papers show them. */
+/* A part of a name, and how pages and papers show it. */
+static const struct {
+    const char *written, *shown;
+} spellings[] = {{"'", "^T"}, {"'", "T"}, {"^2", SQUARED}};
+
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* How many characters here are the name; 0: it is another one. as_shown: its signs may be written
+ * as they are shown.
+ */
 static size_t spells(const char *here, const char *name, bool as_shown) {
+    const int n = as_shown ? (int)(sizeof spellings / sizeof *spellings) : 0;
     const char *at = here;
-    for (; *name; name++) {
-        if (*at == *name) at++;
-        else if (as_shown && *name == '\'' && strncmp(at, "^T", 2) == 0) at += 2;
-        else if (as_shown && *name == '\'' && *at == 'T') at++;
-        else if (as_shown && strncmp(name, "^2", 2) == 0 && strncmp(at, SQUARED, 2) == 0) {
-            at += 2;
+    while (*name) {
+        if (*at == *name) {
+            at++;
             name++;
-        } else return 0;
+            continue;
+        }
+        int i = 0;
+        while (i < n && !(begins(name, spellings[i].written) && begins(at, spellings[i].shown)))
+            i++;
+        if (i == n) return 0;
+        name += strlen(spellings[i].written);
+        at += strlen(spellings[i].shown);
     }
     return at > here && in_name(at[-1]) && in_name(*at) ? 0 : (size_t)(at - here);
 }
