@@ -109,7 +109,7 @@ LessonOptions lesson_or_own(LessonOptions o, LessonOptions own) {
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
         if (s->kind == CHOICE) {
-            const signed char choice = is_given(s, &o) ? *choice_in(s, &o) : *choice_in(s, &own);
+            const int choice = is_given(s, &o) ? *choice_in(s, &o) : *choice_in(s, &own);
             *choice_in(s, &o) = (signed char)(choice > 0);
         }
         if (is_given(s, &o)) continue;
