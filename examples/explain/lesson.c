@@ -289,9 +289,8 @@ static bool choose_options(Lesson *l) {
     const LessonOptions given = l->given;
     if (!take_words(l)) return false;
     l->options = lesson_or_own(l->given, l->kind->own);
-    l->pad = l->kind->is_padded && l->options.keys > 1
-                 ? l->options.lengths ? l->options.keys - 1 : 0
-                 : -1;
+    l->pad = l->options.lengths ? l->options.keys - 1 : 0;
+    if (!l->kind->is_padded || l->options.keys <= 1) l->pad = -1;
     limits_find(l);
     const bool fits = settings_check_most(l->number, &l->given, &l->options, &l->most);
     l->given = given; /* for the command */

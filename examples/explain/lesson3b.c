@@ -65,14 +65,15 @@ static void begin(Lesson *l) {
     char each[32];
     snprintf(each, sizeof each, "each 1/%d", K);
     const char *const options[] = {"all 0", each, "NaN", NULL};
+    const char *nothing = ".";
+    if (blind < 0) nothing = "; here each word sees a key, so both ways agree.";
+    else if (blind == l->pad && l->options.causal)
+        nothing = ", as [pad]: what comes after it is hidden, and so is padding itself.";
     cover(l, "B", blind < 0 ? 0 : blind,
           "`A` selects keys: softmax never sees a hidden score. `B` fills, as many programs do: it "
           "writes -1e6 in place of the score. The weights look the same, until a row may see "
           "nothing%s",
-          blind < 0 ? "; here each word sees a key, so both ways agree."
-          : blind == l->pad && l->options.causal
-              ? ", as [pad]: what comes after it is hidden, and so is padding itself."
-              : ".");
+          nothing);
     if (blind >= 0 && K > 1)
         bet(l, step_forward("B"), options, 1,
             "\"%s\" may see no key: all its scores become -1e6. Which weights does softmax give it? "

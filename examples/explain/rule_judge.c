@@ -314,7 +314,8 @@ static bool judge_line(const Planting *p, PlantedLine *line) {
         if (!t.rule || !tape_line(line->number, &shown)) continue;
         begin(&t, &shown);
         t.rule->mistake = NULL;
-        *t.rule->why = *t.rule->question = '\0';
+        *t.rule->why = '\0';
+        *t.rule->question = '\0';
         judge(&t);
     }
     return planted_hook_on(line);

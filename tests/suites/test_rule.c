@@ -525,7 +525,8 @@ START_TEST(names_as_they_are_shown) {
                                         "y",  "S / sqrt(d)", "dE^2", "d(E^2)"};
     static RuleScope scope;
     static RuleFormula f;
-    scope.n = scope.own = COUNT(names);
+    scope.n = COUNT(names);
+    scope.own = COUNT(names);
     for (int i = 0; i < COUNT(names); i++) strcpy(scope.names[i].name, names[i]);
     ck_assert_msg(rule_parse(&f, shown_names[_i].formula, &scope), "%s: %s",
                   shown_names[_i].formula, f.complaint);
