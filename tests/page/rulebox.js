@@ -66,7 +66,7 @@ async function namedMistake() {
     const link = where(), own = step().part.dx, off = all("#step .tab.main .c.off");
     const differs = own.map((x, i) => Math.abs(x - right[i]) > 1e-9);
     expect(document.activeElement === $("#step"), `${what}: the focus stays in the box`);
-    expect(/Wrong: no sum\. It is y dy: the sum over the row is missing\./.test(said()), `${what}: ${said()}`);
+    expect(/Wrong: no sum\. It is A \* dA: the sum over the row is missing\./.test(said()), `${what}: ${said()}`);
     expect(off.length === differs.filter(Boolean).length && off.length > 0, `${what}: ${off.length} cells are marked`);
     for (const cell of off) {
         const label = cell.getAttribute("aria-label"), i = Number(cell.dataset.i);
