@@ -21,9 +21,9 @@
 #define CELL       "#f1f2f2" /* a number of 0 */
 #define CELL_DARK  "#23282d"
 #define ARROW      "#9aa3ad"
-#define ARROW_DARK "#69727b"
+#define ARROW_DARK "#848d96"
 #define BACK       "#c3c9d0" /* an arrow that backward has gone */
-#define BACK_DARK  "#4d555d"
+#define BACK_DARK  "#656d75"
 #define GOOD       "#4d7a68"
 #define GOOD_DARK  "#79b79e"
 #define POS        "#0072b2"
