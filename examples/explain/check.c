@@ -61,12 +61,15 @@ static bool check_column(const Json *column, int64_t rows) {
     return true;
 }
 
-/* Checks the derivative of a result of `rows` elements by an input of `columns` elements. */
-static bool check_derivative(const Json *d, int64_t rows, int64_t columns, int64_t line) {
+/* Checks the derivative of a result of `rows` elements by an input x; NULL: by no tensor. */
+static bool check_derivative(const Json *d, int64_t rows, const Json *x, int64_t line) {
     const Json *jacobian = json_get(d, "jacobian");
     if (d->kind == JSON_NULL) return true;
+    const int64_t columns = x ? size_of_tensor(x) : -1;
     if (columns < 0 || !is_list(json_get(d, "dx"), columns))
         return wrong("line", line, "has a \"dx\" that does not fit its input");
+    if (!json_get(x, "grad"))
+        return wrong("line", line, "has a \"dx\" for an input without gradients");
     if (!is_array(jacobian) || jacobian->count != columns)
         return wrong("line", line, "has a \"jacobian\" that does not fit its input");
     for (const Json *column = jacobian->first; column; column = column->next)
@@ -92,7 +95,7 @@ static bool check_line(const Json *line, const Json *tensors) {
     const Json *x = in->first;
     for (const Json *d = backward->first; d; d = d->next) {
         const Json *tensor = x->number >= 0 ? json_at(tensors, (int64_t)x->number) : NULL;
-        if (!check_derivative(d, rows, tensor ? size_of_tensor(tensor) : -1, number)) return false;
+        if (!check_derivative(d, rows, tensor, number)) return false;
         x = x->next;
     }
     return true;

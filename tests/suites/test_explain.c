@@ -1738,6 +1738,10 @@ START_TEST(broken_tapes) {
                   "not a tape: line 0 has a broken \"jacobian\"");
     expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[{}]}]")),
                   "not a tape: line 0 has a broken \"jacobian\"");
+    expect_broken("{\"lines\":[" LINE(
+                      "[0]", "1", "[{\"dx\":[1]}]") "],\"tensors\":["
+                                                    "{\"shape\":[1],\"value\":[1]}," TENSOR "]}",
+                  "not a tape: line 0 has a \"dx\" for an input without gradients");
     char whole[] = TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[\"flat\"]}]"));
     Json *read = json_read(whole);
     ck_assert(check_tape(read));
