@@ -4,7 +4,8 @@
 "use strict";
 
 let machine = null; /* {lesson, graph, nodes: Map tensor -> element, edges, scale, most} */
-let arrangement = { key: "" }; /* the last layout: other numbers of the same shapes stand at the same places */
+/* The last layouts, by the height of the labels: other numbers of the same shapes stand at the same places. */
+let arrangement = { shapes: "", graphs: new Map() };
 
 /* onclick: what a table does, if it does not lead to its step. isLow: as low as it can be read. */
 function buildMachine(lesson = state.lesson, onclick = goToTensor, isLow = false) {
@@ -26,7 +27,6 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor, isLow = false
     byId("picture").replaceChildren(holder);
     machine = { lesson, graph, nodes, edges, scale, isLow, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)),
         0) };
-    updateMachine();
 }
 
 /* ---- the layout that fits ----------------------------------------------------------------------------------------- */
@@ -68,13 +68,18 @@ function fittedGraph(lesson, isLow) {
     return Object.assign(graph, { scale, isCompact, label });
 }
 
-/* The layout, taken from the last one if only numbers changed. */
-function arranged({ units, tape: { tensors } }, label) {
+/* A text that is the same for two lessons of which only numbers differ. */
+function shapesOf({ units }) {
     const shape = t => [t.number, symbolOf(t), t.shape, !!t.grad];
-    const key = JSON.stringify([label.height, units.map(unit =>
-        [unit.inputs.map(t => t && shape(t)), shape(unit.result), unit.lines.length])]);
-    if (arrangement.key !== key) arrangement = { key, graph: arrange(units, label) };
-    const { graph } = arrangement, nodes = new Map(), renewed = new Map();
+    return JSON.stringify(units.map(unit => [unit.inputs.map(t => t && shape(t)), shape(unit.result), unit.lines.length]));
+}
+
+/* The layout, taken from the last ones if only numbers changed. */
+function arranged(lesson, label) {
+    const { units, tape: { tensors } } = lesson, shapes = shapesOf(lesson);
+    if (arrangement.shapes !== shapes) arrangement = { shapes, graphs: new Map() };
+    if (!arrangement.graphs.has(label.height)) arrangement.graphs.set(label.height, arrange(units, label));
+    const graph = arrangement.graphs.get(label.height), nodes = new Map(), renewed = new Map();
     for (const [t, n] of graph.nodes) {
         const own = { ...n, t: tensors[t.number] };
         nodes.set(own.t, own);

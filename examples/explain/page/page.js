@@ -111,7 +111,7 @@ function readAddress() {
 
 /* ---- steps -------------------------------------------------------------------------------------------------------- */
 
-/* Plans a lesson, and draws what stays for all of its steps. */
+/* Plans a lesson. If only numbers differ from the lesson before it, the same steps get room from the picture of the tape. */
 function openLesson(lesson) {
     const before = state.lesson;
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
@@ -120,13 +120,13 @@ function openLesson(lesson) {
         unfoldLines(lesson);
         plan(lesson);
     }
-    lesson.low ??= new Set();
+    lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
     lesson.texts ??= new Map((lesson.notes || []).map(({ at, text }) => [at, text]));
     lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) =>
         [at, look]));
     Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
+    machine = null; /* draw() makes another one */
     drawTabs(lesson.name);
-    buildMachine();
 }
 
 function drawTabs(name) {
@@ -169,6 +169,7 @@ function goTo(n) {
 function draw() {
     const step = stepNow();
     document.body.classList.toggle("at-cover", step.kind === "cover");
+    drawMachine(step);
     foldTape(state.tape === false);
     drawBar();
     drawBox(step);
@@ -180,15 +181,19 @@ function draw() {
     writeAddress();
 }
 
+function drawMachine(step) {
+    const isLow = !isPresenting() && state.lesson.low.has(step.id);
+    if (!machine || machine.lesson !== state.lesson || machine.isLow !== isLow) buildMachine(state.lesson, goToTensor, isLow);
+}
+
 /* A step that does not fit gets room from the picture of the tape. In present mode the picture folds; else it becomes lower,
  * and stays so at this step: an answer moves nothing. Then the rows become lower, and at last the page scrolls. */
 function makeRoom(step) {
-    const { low } = state.lesson, isLow = !isPresenting() && low.has(step.id), drawAll = least => {
+    const { low } = state.lesson, { isLow } = machine, drawAll = least => {
         drawStep();
         drawWords();
         return settle(least);
     };
-    if (machine.lesson === state.lesson && machine.isLow !== isLow) buildMachine(state.lesson, goToTensor, isLow);
     if (isPresenting()) {
         if (drawAll() > 0 && state.tape === null) {
             foldTape(true);

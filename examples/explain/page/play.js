@@ -143,7 +143,12 @@
         if (!lesson) return;
         pictured = prepare(lesson);
         plan(pictured);
+        drawPictured();
+    }
+
+    function drawPictured() {
         buildMachine(pictured, t => record(t.number));
+        updateMachine();
     }
 
     const press = {
@@ -394,7 +399,7 @@
     addEventListener("hashchange", open);
     addEventListener("resize", () => {
         draw();
-        if (isPlaying() && pictured) buildMachine(pictured, t => record(t.number));
+        if (isPlaying() && pictured) drawPictured();
     });
     document.addEventListener("visibilitychange", () => isTraining() && trainTo(goal, isWatched));
     open();
