@@ -87,7 +87,7 @@ function nested(line, lines) {
     const items = formulaItems(line, t => ({ t })), isAlone = items && items.length === 1;
     if (!items || items.some(item => item.isCaret)) return [el("span", { class: "fn" }, opName(line.op)), "(",
         listed(line.inputs.filter(Boolean).map(name)), ")"];
-    return items.map(({ table, op }) => (!table ? /^[×·]$/.test(op) ? " " : /^[−+/]$/.test(op) ? ` ${op} ` : op
+    return items.map(({ table, op }) => (!table ? op === "×" ? " " : /^[−+/]$/.test(op) ? ` ${op} ` : op
         : inner(table.t) && !isAlone ? ["(", name(table.t), ")"] : name(table.t)));
 }
 
@@ -117,8 +117,7 @@ function formulaItems(unit, viewFor) {
     for (const token of text.match(/[A-Za-z]+|\S/g)) {
         const last = items[items.length - 1], isSymbol = token in unit && /^[sp]$/.test(token);
         if (roles.has(token)) {
-            if (last && (last.table || last.isNumber)) items.push(last.table
-                ? sign("×", "number by number") : sign("·"));
+            if (last && (last.table || last.isNumber)) items.push(sign("×", last.table && "number by number"));
             items.push({ table: roles.get(token) });
         } else if (isSymbol) items.push({ op: constant(Number(unit[token])), isNumber: true });
         else if (/^[A-Za-z]{2,}$/.test(token) && token !== "max") return null;
@@ -133,10 +132,10 @@ function formulaPicture(unit, main) {
     const views = new Map(), viewFor = t => views.get(t) || views.set(t, valueView(t)).get(t),
         items = formulaItems(unit, viewFor);
     if (!items) return null;
-    const inRule = item => (item.table ? nameEl(item.table.name) : /^[×·]$/.test(item.op) ? " "
+    const inRule = item => (item.table ? nameEl(item.table.name) : item.op === "×" ? " "
         : /^[−+/]$/.test(item.op) ? ` ${item.op} ` : item.op === "," ? ", " : item.isNumber ? item.op : item.op);
     const inTerms = (item, j) => (item.table ? factor(item.table, broadcastIndex(item.table.t, main.t, j))
-        : /^[−+×·/]$/.test(item.op) ? ` ${item.op === "·" ? "×" : item.op} ` : item.op === "," ? ", " : item.op);
+        : /^[−+×/]$/.test(item.op) ? ` ${item.op} ` : item.op === "," ? ", " : item.op);
     const says = items.map(item => (item.table ? item.table.name : item.op)).join(""), [{ table: x }] = items;
     const isItself = says === plain(main.name); /* U² = U² */
     return { main, items: [{ table: main }, sign("="), ...items], rule: [nameEl(main.name), " = ", isItself
