@@ -278,7 +278,10 @@ async function answer(number, { kind, right, wrong, id }, n) {
     expect(!button("reveal").hidden, kind + ": no reveal after a hint");
     pick(right);
     seen.push(marked());
-    const cell = kind === "number" && $(`#step .c[data-key="${keyAsked(state.lesson.questions[n])}"]`);
+    const asked = keyAsked(state.lesson.questions[n]);
+    if (kind === "number" && cellAt(asked)) expect(cellAt(asked).classList.contains("chosen") && !$("#terms").textContent.includes("?"),
+        `${where()}: the answer is not worked out under the tables`);
+    const cell = kind === "number" && $(`#step .c[data-key="${asked}"]`);
     if (cell && cell.textContent !== "0" && !cell.closest(".tab").querySelector(".ten")) {
         pick(cell.textContent);
         expect(marked() === "right", `${where()}: ${cell.textContent}, as the table shows it, is marked ${marked()}`);

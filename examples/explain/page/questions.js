@@ -35,7 +35,11 @@ function reachDown(element, withTables = true) {
     if (innerWidth >= 1100 && Math.min(hidden, room) > 0) scrollBy(0, Math.min(hidden, room));
 }
 
-const drawQuestion = (question, n) => (state.lesson.forms[n] ??= newQuestion(question, n));
+function drawQuestion(question, n) {
+    const form = (state.lesson.forms[n] ??= newQuestion(question, n));
+    if (question.kind === "zeros") form.querySelector(".reply").hidden = isShown(keyAsked(question));
+    return form;
+}
 
 function newQuestion(question, n) {
     const { lesson } = state, { field, check, hint, reveal } = questionKinds[question.kind](question);
@@ -50,7 +54,7 @@ function newQuestion(question, n) {
     const patience = question.hint && (question.options || []).length > 2 ? 1 : 2; /* tries before the hint */
     function tell(words, grade) {
         fill(result, grade, words.map(each => el("p", {}, each)));
-        if (question.kind === "zeros") result.previousSibling.hidden = true; /* its table is shown: no more to answer */
+        if (question.kind === "number") state.chosen = keyAsked(question); /* the line of terms says what it is made of */
         if (question.kind !== "choice") show([keyAsked(question)]);
     }
     function submit(event) {
@@ -98,27 +102,11 @@ function isRounding(text, guess, x, fewest) {
     return d >= fewest && guess !== 0 && Math.abs(guess - x) <= 0.50001 * 10 ** -d;
 }
 
-/* The terms of dx[i]; while there is only one, those of its dy, too: at most four lines. */
-function chainOf(part, i) {
-    const chain = [{ part, i, terms: termsOf(part, i) }];
-    for (let last = chain[0]; last.terms.length === 1 && chain.length < 4; chain.push(last)) {
-        const { j } = last.terms[0], { parts } = last.part.line.result;
-        if (parts.length !== 1) break;
-        last = { part: parts[0], i: j, terms: termsOf(parts[0], j) };
-    }
-    return chain;
-}
-
 const questionKinds = {
     /* Predict a number: its cell is hidden until then. */
     number({ tensor, part, index }) {
         const t = state.lesson.tape.tensors[tensor], isGrad = part === "grad", x = t[part][index],
             field = numberField("your prediction");
-        const product = ({ dy, J }) => `${bare(dy)} × ${J < 0 ? `(${bare(J)})` : bare(J)}`;
-        const rows = () => (isGrad ? t.parts : []).flatMap(p => chainOf(p, index)).map(({ part: p, i, terms }) =>
-            (terms.length
-            ? `${opName(p.line.op)}: ${terms.slice(0, MOST_TERMS).map(product).join(" + ")} = ${bare(p.dx[i])}.`
-                : `0, because ${reasonOfPart(p, i)}.`));
         return {
             field,
             check() {
@@ -135,7 +123,7 @@ const questionKinds = {
             hint: () => (isGrad
                 ? "choose the cell: the line under the tables shows for other cells of the table what they are made of. Do the same for this one."
                 : "read the rule above the tables, and work it out for this cell."),
-            reveal: () => [[numberName(isGrad ? "g" : "v", t, index), ` is ${bare(x)}.`], ...rows()],
+            reveal: () => [[numberName(isGrad ? "g" : "v", t, index), ` is ${bare(x)}.`]],
         };
     },
     /* Choose all cells of a gradient that are 0: in the table of the step, which is hidden until then (predict.js). */
