@@ -137,25 +137,15 @@ Tensor *lesson_loss(Tensor *y, Tensor *t) {
     return ag_name(ag_sum(squares), "loss");
 }
 
-Tensor *lesson_tensor(const char *name) {
-    TapeLine line;
-    for (int i = 0; tape_line(i, &line); i++) {
-        if (strcmp(line.out->name, name) == 0) return line.out;
-        for (int k = 0; k < line.n_in; k++)
-            if (line.in[k] && strcmp(line.in[k]->name, name) == 0) return line.in[k];
-    }
-    return NULL;
-}
-
 double lesson_element(const Tensor *x, int64_t i) {
     if (!x || i >= tensor_numel(x)) return (double)NAN;
     return tensor_get_at(x, place(x->shape, i));
 }
 
-double lesson_value(const char *name, int64_t i) { return lesson_element(lesson_tensor(name), i); }
+double lesson_value(const char *name, int64_t i) { return lesson_element(tensor_on_tape(name), i); }
 
 double lesson_grad(const char *name, int64_t i) {
-    const Tensor *x = lesson_tensor(name);
+    const Tensor *x = tensor_on_tape(name);
     return lesson_element(x ? x->grad : NULL, i);
 }
 

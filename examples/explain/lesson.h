@@ -117,8 +117,6 @@ double lesson_scale(const Lesson *lesson);
 /* Frees the leaves and the model: the next run draws them anew. */
 void lesson_let_go(Lesson *lesson);
 
-/* A tensor on the open tape by its name; NULL if there is none. */
-Tensor *lesson_tensor(const char *name);
 /* Element i, row-major, of a tensor or of its gradient; NaN if there is none. */
 double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, int64_t i);
 

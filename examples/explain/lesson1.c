@@ -47,9 +47,10 @@ static Tensor *build(Lesson *l) {
 /* The loss with another w. */
 static double loss_at(double number) {
     tape_begin_no_grad();
-    Tensor *w = ag_to(tape_own(tensor_full(SHAPE(1), number)), lesson_tensor("w")->dtype);
-    Tensor *y = pool(lesson_tensor("queries"), lesson_tensor("keys"), lesson_tensor("values"), w);
-    const double loss = tensor_item(lesson_loss(y, lesson_tensor("T")));
+    Tensor *w = ag_to(tape_own(tensor_full(SHAPE(1), number)), tensor_on_tape("w")->dtype);
+    Tensor *y =
+        pool(tensor_on_tape("queries"), tensor_on_tape("keys"), tensor_on_tape("values"), w);
+    const double loss = tensor_item(lesson_loss(y, tensor_on_tape("T")));
     tape_end();
     return loss;
 }

@@ -44,7 +44,7 @@ bool planted_hook_on(PlantedLine *line) {
 
 /* ---- tensors and lines by name --------------------------------------------------------------- */
 
-static Tensor *tensor_named(const char *name) {
+Tensor *tensor_on_tape(const char *name) {
     TapeLine line;
     for (int i = 0; tape_line(i, &line); i++) {
         if (strcmp(line.out->name, name) == 0) return line.out;
@@ -56,10 +56,10 @@ static Tensor *tensor_named(const char *name) {
 
 /* By a name of the tape, or by another name of it. */
 static Tensor *find_tensor(const Planting *p, const char *name) {
-    Tensor *x = *name ? tensor_named(name) : NULL;
+    Tensor *x = *name ? tensor_on_tape(name) : NULL;
     for (int i = 0; i < p->num_aliases && !x && *name; i++)
         if (p->aliases[i].tensor && strcmp(p->aliases[i].alias, name) == 0)
-            x = tensor_named(p->aliases[i].tensor);
+            x = tensor_on_tape(p->aliases[i].tensor);
     return x;
 }
 

@@ -42,6 +42,9 @@ typedef struct {
     double number;
 } RuleAlias;
 
+/* A tensor on the open tape by its name; NULL if there is none. */
+Tensor *tensor_on_tape(const char *name);
+
 typedef struct PlantedLine PlantedLine;
 typedef struct {
     const RuleAlias *aliases; /* the caller's, while rules are planted */

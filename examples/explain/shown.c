@@ -90,10 +90,10 @@ static Number number_in(const Tensor *x, int64_t i) {
     return rounds_to_0 ? number(element) : number_with(element, decimals);
 }
 
-Number value_of(const char *name, int64_t i) { return number_in(lesson_tensor(name), i); }
+Number value_of(const char *name, int64_t i) { return number_in(tensor_on_tape(name), i); }
 
 Number grad_of(const char *name, int64_t i) {
-    const Tensor *x = lesson_tensor(name);
+    const Tensor *x = tensor_on_tape(name);
     return number_in(x ? x->grad : NULL, i);
 }
 

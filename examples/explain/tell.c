@@ -70,12 +70,12 @@ static void write_at(const Lesson *l, Step at) {
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 int64_t size_of(const char *name) {
-    const Tensor *x = lesson_tensor(name);
+    const Tensor *x = tensor_on_tape(name);
     return x ? tensor_numel(x) : 0;
 }
 
 static int64_t dimension(const char *name, int from_the_end) {
-    const Tensor *x = lesson_tensor(name);
+    const Tensor *x = tensor_on_tape(name);
     const int d = x ? x->shape.ndim - from_the_end : -1;
     return d < 0 ? 1 : x->shape.dim[d];
 }
@@ -164,7 +164,7 @@ void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
     json_write_string(l->json, l->kind->hook);
     json_write_member(l->json, "lead", text);
     fprintf(l->json, ",\"tensor\":%d,\"row\":%" PRId64 ",\"losses\":%s}",
-            tensor ? data_number(lesson_tensor(tensor)) : -1, row,
+            tensor ? data_number(tensor_on_tape(tensor)) : -1, row,
             !tensor && l->kind->shows_losses ? "true" : "false");
 }
 
@@ -275,7 +275,7 @@ static void begin_question(Lesson *l, Step at, const char *kind, const char *hin
 
 void ask_number(Lesson *l, Step at, const char *tensor, const char *part, int64_t index,
                 const char *hint, const char *ask, ...) {
-    const Tensor *x = lesson_tensor(tensor);
+    const Tensor *x = tensor_on_tape(tensor);
     const bool is_grad = strcmp(part, "grad") == 0;
     va_list arguments;
     if (!at.kind || !x || index >= tensor_numel(x) || (is_grad && !x->grad)) return;
@@ -293,7 +293,7 @@ static bool any_zero_gradient(const Tensor *x) {
 }
 
 void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const char *ask, ...) {
-    const Tensor *x = lesson_tensor(tensor);
+    const Tensor *x = tensor_on_tape(tensor);
     va_list arguments;
     if (!at.kind || !any_zero_gradient(x)) return;
     va_start(arguments, ask);
@@ -355,7 +355,7 @@ static void write_label(Lesson *l, const char *name) {
     const bool rows = is_in(l->kind->word_rows, name), columns = is_in(l->kind->word_columns, name);
     if (!rows && !columns) return;
     begin_item(l);
-    fprintf(l->json, "{\"tensor\":%d", data_number(lesson_tensor(name)));
+    fprintf(l->json, "{\"tensor\":%d", data_number(tensor_on_tape(name)));
     if (rows) write_words(l, ",\"rows\":", rows_of(name));
     if (columns) write_words(l, ",\"columns\":", columns_of(name));
     putc('}', l->json);
@@ -387,7 +387,7 @@ static void write_fold(Lesson *l) {
 static void write_short(Lesson *l) {
     begin_list(l, "short");
     for (const NamePair *pair = l->kind->shorts; pair->name; pair++) {
-        const int t = data_number(lesson_tensor(pair->name));
+        const int t = data_number(tensor_on_tape(pair->name));
         if (t < 0) continue;
         begin_item(l);
         fprintf(l->json, "{\"tensor\":%d,\"name\":\"%s\"}", t, pair->other);
