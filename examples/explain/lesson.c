@@ -368,7 +368,10 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     tell_write_names(l);
     tell_write_steps(l);
     tell_write_questions(l);
-    if (l->kind->shows_losses) write_losses(file, "losses", lesson_losses(l));
+    if (l->kind->shows_losses) {
+        fprintf(file, ",\n\"rate\":%g", l->kind->rate);
+        write_losses(file, "losses", lesson_losses(l));
+    }
     if (l->options.train) write_training(l, file);
     settings_write_command(file, l->number, &l->given);
     settings_write(file, l->number, &l->options, &l->most);

@@ -264,6 +264,26 @@ function slide(number) {
     report.slid = Object.keys(seen).length;
 }
 
+/* A step of SGD at the end of a lesson: W = W - rate dW in tables, whose numbers agree as printed, until the reader moves on. */
+async function takeStep(name) {
+    await go(`#${name}/${state.lesson.steps[state.lesson.steps.length - 1].id}`);
+    if (!state.lesson.losses) return expect(!$(".sgd button"), `lesson ${name}: SGD where nothing is trained`);
+    const { rate } = state.lesson, loss = lossOf(state.lesson);
+    $(".sgd button").click();
+    const read = cell => Number(cell.textContent.replace("−", "-"));
+    const [after, before, slope, ...more] = all("#trained .tab").map(tab => [...tab.querySelectorAll(".c")].map(read));
+    const { format: { d } } = viewOf(stepNow().part.tensor, "v");
+    expect(more.length === 0 && after.length === stepNow().part.tensor.value.length && after.some((x, i) => x !== before[i]) &&
+        after.every((x, i) => Math.abs(x - (before[i] - rate * slope[i])) <= 10 ** -d), `lesson ${name}: ${after} is not ${before} - ${rate} * ${slope}`);
+    expect($("#trained").textContent.includes(`${rate} ×`), `lesson ${name}: no rate`);
+    expect(lossOf(state.lesson) < loss && $(".sgd p").textContent.includes(bare(loss)), `lesson ${name}: the loss does not fall`);
+    lookWide();
+    press("ArrowLeft");
+    press("ArrowRight");
+    expect(!$("#trained"), `lesson ${name}: the step of SGD stays`);
+    await go(`#${name}`);
+}
+
 function flatMemory() {
     live.answer("lesson 1");
     const bytes = live.bytes();
@@ -301,6 +321,7 @@ begin(async () => {
         await typeNumber(name);
         await breakRules(name);
         slide(name);
+        await takeStep(name);
     }
     flatMemory();
 });

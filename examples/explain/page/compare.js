@@ -39,6 +39,16 @@ function comparison(step) {
         terms: i => [factor(a, i), " − ", factor(b, i)] };
 }
 
+/* The step of SGD that the reader took, for the leaf of this step: W = W - rate dW, after and before it. */
+function drawStepTaken(step) {
+    const { trained, lesson } = state, t = trained && step.part && step.part.tensor, was = t && trained.tape.tensors[t.number];
+    if (!was || t.producer) return "";
+    const format = decimalsOf([...t.value, ...was.value, ...was.grad], ""), more = { format, shows: "", key: i => `s.${i}` };
+    const items = [{ table: valueView(t, { note: "after the step", ...more }) }, sign("="),
+        { table: valueView(was, { note: "before", ...more }) }, sign("−"), sign(`${bare(lesson.rate)} ×`), { table: gradView(was, more) }];
+    return el("div", { id: "trained" }, drawItems({ items }, layoutOf(items, byId("step").clientWidth - 20, innerHeight, false)));
+}
+
 /* Both losses, under the comparison; or why there is none. */
 function drawBothLosses() {
     const other = Controls.otherState();

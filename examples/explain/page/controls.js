@@ -271,15 +271,20 @@ const Controls = (() => {
 
     const hasTraining = () => library && (recorded.settings || []).some(({ key }) => key === "step");
 
-    /* At the end of a lesson that can be trained: x - rate dx for each leaf. */
+    /* At the end of a lesson that can be trained: x - rate dx for each leaf. The step of one leaf is shown as tables. */
     function stepButton() {
         if (!hasTraining() || state.lesson.name !== recorded.name) return "";
         const now = Number(valueNow("step")), said = el("p", { role: "status" });
         const take = () => {
-            const before = lossOf(state.lesson), sentence = change({ step: String(now + 1) });
+            const before = state.lesson, sentence = change({ step: String(now + 1) });
+            if (!sentence) {
+                state.trained = before;
+                drawStep();
+                byId("trained").scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
+            }
             byId("words").querySelector(".sgd p").textContent = sentence ||
-                `The loss was ${bare(before)}; now it is ${bare(lossOf(state.lesson))}.`;
-            byId("words").querySelector(".sgd button").focus();
+                `The loss was ${bare(lossOf(before))}; now it is ${bare(lossOf(state.lesson))}.`;
+            byId("words").querySelector(".sgd button").focus({ preventScroll: true });
         };
         return el("div", { class: "sgd" }, el("button", { onclick: take }, "take a step of SGD"), said);
     }

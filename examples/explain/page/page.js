@@ -13,10 +13,11 @@
  * the step at which the reader chose the panel; hide: predict first; exercise: rules are hidden until they are written;
  * hint: the terms of a hidden number are shown; bet: the option of the cover; trailer: the step that the opening shows;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
- * it room; keys: only the key steps are shown; compare: two states are side by side; printing: what is drawn is for paper. */
+ * it room; keys: only the key steps are shown; compare: two states are side by side; trained: the lesson before the step of SGD that was
+ * just taken; printing: what is drawn is for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
     bet: null, trailer: null,
-    moved: false, compare: false, printing: "", derivatives: false, program: false,
+    moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
     layout: null, guessed: null, turned: null, others: false, losses: false, exercise: false, tape: null, keys: false };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -124,7 +125,7 @@ function openLesson(lesson) {
     lesson.texts ??= new Map((lesson.notes || []).map(({ at, text }) => [at, text]));
     lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) =>
         [at, look]));
-    Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
+    Object.assign(state, { lesson, panel: 0, guessed: null, trained: null, step: Math.min(state.step, lesson.steps.length - 1) });
     machine = null; /* draw() makes another one */
     drawTabs(lesson.name);
 }
@@ -155,7 +156,7 @@ function goTo(n) {
     leaveTry();
     const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
         inMachine = byId("picture").contains(focus);
-    Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
+    Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, trained: null });
     stopTrailer();
     draw();
     /* A new step is read from its top. */

@@ -45,7 +45,7 @@ function drawTables(box, step, panels) {
         boxButton(step), panels > 0 && drawHeads(panels),
         picture.row !== undefined && drawRows()), drawItems(picture, state.layout)),
     el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step),
-        state.compare && drawBothLosses()),
+        state.compare && drawBothLosses(), drawStepTaken(step)),
     svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
 }
 
