@@ -45,7 +45,7 @@ function drawStepTaken(step) {
     if (!was || t.producer) return "";
     const format = decimalsOf([...t.value, ...was.value, ...was.grad], ""), more = { format, shows: "", key: i => `s.${i}` };
     const items = [{ table: valueView(t, { note: "after the step", ...more }) }, sign("="),
-        { table: valueView(was, { note: "before", ...more }) }, sign("−"), sign(`${bare(lesson.rate)} ×`), { table: gradView(was, more) }];
+        { table: valueView(was, { note: "before", ...more }) }, sign("−"), sign(`${bare(lesson.rate)} ×`), { table: gradView(was, { note: "before", ...more }) }];
     return el("div", { id: "trained" }, drawItems({ items }, layoutOf(items, byId("step").clientWidth - 20, innerHeight, false)));
 }
 
