@@ -1,5 +1,5 @@
 /* compare.js - two states side by side: the numbers with the reader's changes, those without (or those of the right rule),
- * and their difference. Both losses stand below. */
+ * and their difference. Both losses stand below. And the step of SGD that was just taken, before and after. */
 "use strict";
 
 /* The number table of a step, in the other state; null if it has none of that name and shape. */
