@@ -81,10 +81,13 @@ function readLine(cell, line, factors) {
     if (!Number.isFinite(value) || !Number.isFinite(wanted)) return;
     /* Each factor is rounded where it is printed: its error, times the factor beside it. */
     const unit = text => 0.5 * 10 ** -((/\.(\d+)/.exec(text) || ["", ""])[1].length) * (/10⁻(\d)/.test(text) ? 10 ** -digitsAfter(text) : 1);
-    const isProducts = !/ − |exp|\//.test(made) && made.split(" + ").every(product => product.includes("×"));
-    const numbers = isProducts ? made.split(/ × | \+ /) : factors, isRounded = text => !isProducts || /[.⁻]/.test(text);
-    const sizes = numbers.map(text => Math.abs(evaluate(text.replace(/[()]/g, ""))) || 0), largest = Math.max(isProducts ? 0 : 1, ...sizes);
-    const slack = unit(sum) + (line.includes("²") ? 2 : 1) * numbers.filter(isRounded).reduce((total, text) => total + unit(text), 0) * Math.max(largest, largest ** 2) + 1e-9;
+    const isProducts = !/ − |exp|\/|²/.test(made) && made.split(" + ").every(product => product.includes("×"));
+    const size = text => Math.abs(evaluate(text.replace(/[()]/g, ""))) || 0;
+    const errorOf = product => product.split(" × ").reduce((total, text, n, all) => total + (/[.⁻]/.test(text) ? unit(text) : 0) *
+        all.reduce((others, other, m) => (m === n ? others : others * (size(other) + unit(other))), 1), 0);
+    const largest = Math.max(1, ...factors.map(size));
+    const slack = unit(sum) + 1e-9 + (isProducts ? made.split(" + ").reduce((total, product) => total + errorOf(product), 0)
+        : (line.includes("²") ? 2 : 1) * factors.reduce((total, text) => total + unit(text), 0) * Math.max(largest, largest ** 2));
     expect(Math.abs(value - wanted) <= slack, `${where()}: ${line} is ${value}`);
     report.terms++;
 }
