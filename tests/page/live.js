@@ -275,7 +275,7 @@ async function takeStep(name) {
     const { format: { d } } = viewOf(stepNow().part.tensor, "v");
     expect(more.length === 0 && after.length === stepNow().part.tensor.value.length && after.some((x, i) => x !== before[i]) &&
         after.every((x, i) => Math.abs(x - (before[i] - rate * slope[i])) <= 10 ** -d), `lesson ${name}: ${after} is not ${before} - ${rate} * ${slope}`);
-    expect($("#trained").textContent.includes(`${rate} ×`), `lesson ${name}: no rate`);
+    expect(all("#trained .op").some(op => op.textContent === String(rate)), `lesson ${name}: no rate`);
     expect(lossOf(state.lesson) < loss && $(".sgd p").textContent.includes(bare(loss)), `lesson ${name}: the loss does not fall`);
     lookWide();
     press("ArrowLeft");

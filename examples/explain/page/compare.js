@@ -45,8 +45,9 @@ function drawStepTaken(step) {
     if (!was || t.producer) return "";
     const format = decimalsOf([...t.value, ...was.value, ...was.grad], ""), more = { format, shows: "", key: i => `s.${i}` };
     const items = [{ table: valueView(t, { note: "after the step", ...more }) }, sign("="),
-        { table: valueView(was, { note: "before", ...more }) }, sign("−"), sign(`${bare(lesson.rate)} ×`), { table: gradView(was, { note: "before", ...more }) }];
-    return el("div", { id: "trained" }, drawItems({ items }, layoutOf(items, byId("step").clientWidth - 20, innerHeight, false)));
+        { table: valueView(was, { note: "before", ...more }) }, sign("−"), sign(bare(lesson.rate)), sign("×"), { table: gradView(was, { note: "before", ...more }) }];
+    return el("div", { id: "trained" }, el("p", {}, "The step that was taken, for ", nameEl(symbolOf(t)),
+        ". Each parameter has taken one; all other numbers here are those of the next step."), drawItems({ items }, layoutOf(items, byId("step").clientWidth - 20, innerHeight, false)));
 }
 
 /* Both losses, under the comparison; or why there is none. */

@@ -280,7 +280,7 @@ const Controls = (() => {
             if (!sentence) {
                 state.trained = before;
                 drawStep();
-                byId("trained").scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
+                reachDown(byId("trained"), false);
             }
             byId("words").querySelector(".sgd p").textContent = sentence ||
                 `The loss was ${bare(lossOf(before))}; now it is ${bare(lossOf(state.lesson))}.`;
