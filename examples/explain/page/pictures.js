@@ -69,7 +69,7 @@ function groupPicture({ lines, inputs, group }, main) {
     const right = line => formulaItems(line, t => valueView(t)) || [sign(opName(line.op)),
         ...[...new Set(line.inputs)].filter(Boolean).map(t => ({ table: valueView(t) }))];
     const chain = lines.slice().reverse().flatMap(line =>
-        [sign(line === last ? "=" : `${plain(symbolOf(line.result))} =`), ...right(line)]);
+        [sign(line === last ? "=" : `, ${plain(symbolOf(line.result))} =`), ...right(line)]);
     return { main, terms: pictureOfLine(last, main).terms,
         rule: [nameEl(main.name), lines.length > MOST_NESTED
             ? [": ", group.name === nameOf(last.result) ? count : `${group.name}, ${count}`]
