@@ -55,6 +55,7 @@ function newQuestion(question, n) {
     function tell(words, grade) {
         fill(result, grade, words.map(each => el("p", {}, each)));
         if (question.kind === "number") state.chosen = keyAsked(question); /* the line of terms says what it is made of */
+        if (question.kind === "count") state.chosen = picture.main.key(question.index);
         if (question.kind !== "choice") show([keyAsked(question)]);
     }
     function submit(event) {

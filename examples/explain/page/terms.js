@@ -10,7 +10,8 @@ function defaultKey() {
     const { main } = picture, look = state.lesson.look?.get(stepNow().id), panel = main.t.rows * main.t.columns;
     const here = main.numbers.map((x, i) => i).filter(i => picture.moves || main.panels === 1 ||
         Math.floor(i / panel) === state.panel);
-    const asked = here.find(i => main.key(i) === state.asked),
+    const counted = state.asked === "terms" ? questionsNow().find(({ question }) => question.kind === "count").question.index : -1;
+    const asked = here.find(i => main.key(i) === state.asked || i === counted),
         size = i => (Math.abs(main.numbers[i]) < 1e5 ? Math.abs(main.numbers[i]) : -1);
     if (asked !== undefined) return main.key(asked);
     if (here.includes(look)) return main.key(look);
