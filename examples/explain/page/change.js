@@ -165,7 +165,8 @@ function redChecks(lesson) {
 function wordsOfRules() {
     const { rules = [], rule, planted = [] } = state.lesson, byKey = rules.filter(({ key }) => key === rule);
     const others = planted.filter(each => each.typed && (isWrong(each) || !isBroken(state.lesson)));
-    const words = each => menuRuleOf(state.lesson, each)?.title || `your rule of ${each.name}`;
+    const partOf = ({ line, input }) => state.lesson.tape.lines.find(each => each.line === line).parts.find(({ k }) => k === input);
+    const words = each => menuRuleOf(state.lesson, each)?.title || `your rule of ${plain(gradName(symbolOf(partOf(each).tensor)))}`;
     return [...new Set([...byKey.map(({ title }) => title), ...others.map(words)])].join(", ");
 }
 

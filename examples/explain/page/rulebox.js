@@ -332,7 +332,7 @@ function drawWordsOfWrong(planted) {
     if (!isSeenHere(stepNow())) return !isExercise() && el("p", { class: "text" }, "Your rule is wrong, though no number differs here.");
     const menu = menuRuleOf(state.lesson, planted), training = drawTraining();
     if (isExercise()) return training;
-    return [el("p", { class: "text" }, planted.typed ? "Your rule is wrong here" : "This rule is wrong", menu && [": ", menu.title],
+    return [el("p", { class: "text" }, planted.typed && !menu ? "Your rule is wrong here" : "This rule is wrong", menu && [": ", menu.title],
         ". All gradients that come from it are wrong, too."),
     planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), planted.question), training];
 }
