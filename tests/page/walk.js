@@ -105,8 +105,9 @@ function reveal() {
     expect(!isHidden(), where() + ": nothing is shown after the reveal");
 }
 
-/* Forward and backward by key; returns the names of the steps. */
-function stepThrough(number) {
+/* Forward and backward by key; returns the names of the steps. The browser gets its turn at each step, as it does between
+ * the keys of a reader: what a step no longer shows is only then let go, and keeps the next one waiting until it is. */
+async function stepThrough(number) {
     const names = [];
     press("Home");
     for (let before = null; before !== where();) {
@@ -117,23 +118,27 @@ function stepThrough(number) {
         press("Escape");
         before = where();
         press("ArrowRight");
+        await wait(0);
     }
     return names;
 }
 
 async function walk({ number, ids, chosen }) {
     await go(`#${number}`);
-    const folded = stepThrough(number);
+    const folded = await stepThrough(number);
     for (let n = 1; n < folded.length; n++) press("ArrowLeft");
     expect(/\/0$|^#?\w*$/.test(where()), "the keys back end at " + where());
     press("End");
     expect(where().split("/")[1] === folded[folded.length - 1], "End leads to " + where());
     for (let opener; (opener = all(".opener").find(each => each.textContent !== "fold"));) opener.click();
-    const open = stepThrough(number);
+    const open = await stepThrough(number);
     report.steps[number] = open.length;
     expect(open.join() === ids.join(), `lesson ${number}: the steps are ${open}, and not ${ids}`);
     if (!WALK.terms) return;
-    for (let n = open.length; n > 1; n--, press("ArrowLeft")) turnPages(readTerms);
+    for (let n = open.length; n > 1; n--, press("ArrowLeft")) {
+        turnPages(readTerms);
+        await wait(0);
+    }
     await deepLink(number, open, chosen);
     await keysInGrid(number, chosen);
     await predict(number, open);
@@ -217,6 +222,7 @@ async function predict(number, open) {
     press("h");
     for (let n = 1; n < open.length; n++) {
         press("ArrowRight");
+        await wait(0);
         const cells = all("#step .tab.main .c"), [, id] = where().split("/");
         if (id[0] === "s") continue;
         expect(cells.every(cell => cell.textContent === "?" && !cell.title && cell.getAttribute("aria-label").endsWith("to be found")), where() + ": a number is not hidden");
@@ -310,6 +316,7 @@ async function presents({ number, key }) {
         look();
         if (presentsReveal()) look();
         press("ArrowRight");
+        await wait(0);
     }
     expect(state.step === steps - 1, where() + ": the keys do not lead through the presentation");
     const isTape = () => $("#machine").getClientRects().length > 0, was = isTape();
