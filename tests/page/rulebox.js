@@ -76,7 +76,8 @@ async function namedMistake() {
     const worst = own.reduce((a, x, i) => (Math.abs(x - right[i]) > Math.abs(own[a] - right[a]) ? i : a), 0);
     expect(said().includes(` is ${bare(own[worst])}; the right number is ${bare(right[worst])}.`), `${what}: the worst number is not said: ${said()}`);
     expect($("#words").textContent.includes("If one number of Z grows, what happens to the other numbers of A in its row?"), `${what}: it is not asked`);
-    expect($("#step .tick.wrong").textContent.includes("dx = y dy"), `${what}: ${$("#step .tick")?.textContent}`);
+    expect($("#step .rule h2").textContent === "dZ = A × dA" && !$("#step .tick.wrong").textContent.includes("dx"),
+        `${what}: ${$("#step .rule").textContent} is not in the names of the lesson`);
     const [q, k] = ["Q", "K"].map(name => [state.lesson, recorded].map(lesson => String(lesson.tape.tensors.find(t => t.name === name).grad)));
     expect(q[0] !== q[1] && k[0] !== k[1], `${what}: the gradients after it do not follow`);
     await wait(400);
@@ -147,7 +148,7 @@ async function otherRules() {
     await go("#2/b3.0");
     $("#b-break").click();
     $('[data-rule="softmax"]').click();
-    expect($('[data-rule="softmax"]').textContent.includes("dZ = A * dA"), `the menu says ${$('[data-rule="softmax"]').textContent}`);
+    expect($('[data-rule="softmax"]').textContent.includes("dZ = A × dA"), `the menu says ${$('[data-rule="softmax"]').textContent}`);
     if (innerWidth >= 1100) expect($("#step .items").getBoundingClientRect().bottom <= innerHeight, "the panel of a broken rule moves the step out of the window");
     $("#panel .top button").click();
     expect(!hasRules(state.lesson), "the menu does not put the right rule back");

@@ -115,7 +115,7 @@ function drawBreak() {
             : Live.refused)];
 }
 
-/* "dZ = A * dA", in place of the right rule, in the names of the lesson. Rules that only move numbers have no other names than
+/* "dZ = A × dA", in place of the right rule, in the names of the lesson. Rules that only move numbers have no other names than
  * the op's: for them, and without the library, it says what dy is. */
 function wordsOfMenuRule({ formulas = [], wrong, right }) {
     const { places } = Controls.canWriteRules() ? Controls.box() : { places: [] }, code = words => el("code", {}, words);
@@ -125,8 +125,8 @@ function wordsOfMenuRule({ formulas = [], wrong, right }) {
     const lineOf = each => state.lesson.tape.lines.find(({ line }) => line === each.line);
     const gradient = each => nameEl(gradName(symbolOf(lineOf(each).parts.find(({ k }) => k === each.input).tensor)));
     const arrives = each => nameEl(gradName(symbolOf(lineOf(each).result)));
-    const row = formula => [gradient(place), " = ", code(inLessonNames(place, formula))];
-    if (formulas.length === 1 && /[y*]/.test(place.formula) && !/'/.test(place.name))
+    const row = formula => [gradient(place), " = ", typesetFormula(place, formula)];
+    if (formulas.length === 1 && canTypeset(place))
         return [el("span", {}, row(formulaOfRule(formulas[0]))), el("small", {}, "in place of ", row(place.formula))];
     return [el("span", {}, found.map((each, n) => [n ? ", " : "", gradient(each), " = ", code(formulaOfRule(formulas[n]))])),
         el("small", {}, "in place of ", code(typeset(right)), "; dy is the gradient that arrives: ", listed(found.map(arrives)))];

@@ -70,6 +70,18 @@ function worstOf({ numbers, right, off }) {
 /* A formula as it was written, in the signs of the page. */
 const formulaEl = text => el("code", { class: "formula-text" }, text);
 
+/* Where a rule of the menu was planted, and can be written in the symbols of the lesson. */
+const symbolsPlace = (step, planted) => {
+    const place = menuRuleOf(state.lesson, planted) && placeAt(step);
+    return place && canTypeset(place) ? place : null;
+};
+
+/* What the reader wrote stands there as it was written. */
+function shownFormula(step, planted) {
+    const place = symbolsPlace(step, planted);
+    return place ? el("span", {}, typesetFormula(place, planted.formula)) : formulaEl(planted.formula);
+}
+
 /* The picture of a step that has a planted rule; null for others. */
 function plantedPicture(step) {
     const planted = plantedAt(step);
@@ -77,7 +89,7 @@ function plantedPicture(step) {
     const { part } = step, made = pictureOf(step), { main } = made;
     const right = isWrong(planted) ? rightNumbers(part) : null;
     if (right) Object.assign(main, { right, off: differing(main.numbers, right, main.t.type) });
-    return { ...made, rule: [nameEl(main.name), " = ", formulaEl(planted.formula)], planted };
+    return { ...made, rule: [nameEl(main.name), " = ", shownFormula(step, planted)], planted };
 }
 
 /* A rule that is not linear in dy: what it made, and what it got. */

@@ -172,6 +172,19 @@ function inLessonNames(place, formula = place.formula) {
     return formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
 }
 
+/* The same to be read, not typed: A × dA, in the symbols and signs of the page. */
+function typesetFormula(place, formula = place.formula) {
+    const unit = state.lesson.tape.lines.find(({ line }) => line === place.line), own = namesOf({ unit }, place);
+    const symbol = ({ is, t }) => nameEl(is === "dy" ? gradName(symbolOf(t)) : symbolOf(t));
+    return formula.replace(/\*/g, "×").replace(/-/g, "−").split(/([A-Za-z_]\w*)/).map(word => {
+        const found = own.find(({ all }) => all.includes(word));
+        return found?.t ? symbol(found) : word;
+    });
+}
+
+/* Not where a table moves only: dK = dKᵀ, whose ᵀ belongs to the name, would say the opposite of what it means. */
+const canTypeset = ({ name }) => !name.includes("'") && !name.includes("transposed");
+
 /* "arrives, 2 × 3" */
 function wordsOfName({ t, is, number }) {
     const words = { dy: "arrives", y: "the result", input: "an input", table: "1 where kept, else 0" }[is] || bare(number);

@@ -258,10 +258,11 @@ function tick(step) {
         icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), check === "right" ? "" : shown);
 }
 
+/* A rule of the menu in the op's own words, unless the title says it in the names of the lesson. */
 const wrongRule = step => {
     const { rules = [], rule } = state.lesson, planted = plantedAt(step);
     const used = planted ? menuRuleOf(state.lesson, planted) : rules.find(each => each.key === rule);
-    return used ? `: ${used.wrong}` : "";
+    return used && !(planted && symbolsPlace(step, planted)) ? `: ${used.wrong}` : "";
 };
 
 /* ---- the Jacobian of a row, and the program ----------------------------------------------------------------------- */
