@@ -19,6 +19,7 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         "a check in the data is bad": (test_content, lambda s: re.sub(r'("worst":\s*)[^,]+', r"\g<1>0.1", s, count=1)),
         'a value is rounded otherwise': (test_content, lambda s: s.replace('(a / 10 ** e).toFixed(d)', '(a * 1.02 / 10 ** e).toFixed(d)')),
         'the terms are another sum': (test_content, lambda s: s.replace('const times = (a, b) => [a, " × ", b];', 'const times = (a, b) => [a, " + ", b];')),
+        'the terms are rounded as their tables': (test_content, lambda s: s.replace('withDecimals(rounded, x, view.format)', 'rounded')),
         'the mean of softmax is unweighted': (test_content, lambda s: s.replace('y.value[r * C + c] * y.grad[r * C + c]', 'y.grad[r * C + c] / C')),
         'a factor is that of another cell': (test_content, lambda s: s.replace('factor(dy, Y(p, n, m)), factor(other, B(p, k, m))', 'factor(dy, Y(p, n, 0)), factor(other, B(p, k, m))')),
         'an error in the script': (test_content, lambda s: s.replace('function showTerms() {', 'function showTerms() { nothing.there;')),

@@ -3,7 +3,7 @@
  *     items     what stands in a row: {table: view} and {op: sign, note}
  *     rule      the same as a line of type
  *     main      the view that the step computes
- *     terms(i)  what number i of main is made of: text, {note: words} and factors {key, x, text}
+ *     terms(i)  what number i of main is made of: text, {note: words} and factors {key, x, format, text}
  *     moves     [from, to], keys of cells, where numbers only slide
  *     mean, meanOf(i), meanTerms(r)   the weighted means of softmax, which one belongs to number i, and what it is made of
  *     rowOf(i)  the row of number i, where each row is made from the same rows of the others alone
@@ -14,7 +14,8 @@
 const MOST_TERMS = 12; /* of a sum: more would fill the page */
 
 const sign = (op, note) => ({ op, note });
-const factor = (view, i) => ({ key: view.key(i), x: view.numbers[i], text: written(view.numbers[i], view.format) });
+const factor = (view, i) => ({ key: view.key(i), x: view.numbers[i], format: view.format,
+    text: written(view.numbers[i], view.format) });
 const times = (a, b) => [a, " × ", b];
 
 /* A sum of groups of terms. The rest of a long sum is only counted. */

@@ -46,8 +46,8 @@ function showTerms() {
 }
 
 /* A number that the step computes: its terms and their sum. */
-function drawTerms(view, i, terms, isHidden, isOpen) {
-    const x = view.numbers[i], reason = x === 0 && !isHidden ? view.reason(i) : "",
+function drawTerms(view, i, rounded, isHidden, isOpen) {
+    const x = view.numbers[i], terms = withDecimals(rounded, x, view.format), reason = x === 0 && !isHidden ? view.reason(i) : "",
         output = el("output", { class: "sum" }, written(x, view.format));
     const isAlone = terms.filter(term => term.key).length === 1 && terms.every(term => term.key || term.note) &&
         !terms.some(term => term.isOf);
