@@ -190,13 +190,13 @@ function drawMachine(step) {
 /* A step that does not fit gets room from the picture of the tape. In present mode the picture folds; else it becomes lower,
  * and stays so at this step: an answer moves nothing. Then the rows become lower, and at last the page scrolls. */
 function makeRoom(step) {
-    const { low } = state.lesson, { isLow } = machine, drawAll = least => {
+    const { low } = state.lesson, { isLow } = machine, drawAll = (least, isWhole) => {
         drawStep();
         drawWords();
-        return settle(least);
+        return settle(least, isWhole);
     };
     if (isPresenting()) {
-        if (drawAll() > 0 && state.tape === null) {
+        if (drawAll(LEAST_ROW, state.tape === null) > 0 && state.tape === null) {
             foldTape(true);
             drawAll();
         }

@@ -71,8 +71,8 @@ const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, #terms 
 const LEAST_ROW = 24, EASY_ROW = 30; /* pixels */
 
 /* On a wide window the step ends above its lower edge: with smaller words, with rows as low as `least`, and, of large tables,
- * fewer rows in view at a time. Returns how many pixels are cut off nevertheless. */
-function settle(least = LEAST_ROW) {
+ * fewer rows in view at a time, unless all are wanted. Returns how many pixels are cut off nevertheless. */
+function settle(least = LEAST_ROW, isWhole = false) {
     const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
         limit = innerHeight - 6;
     below.classList.remove("small");
@@ -88,7 +88,7 @@ function settle(least = LEAST_ROW) {
         items.style.setProperty("--ch", height + "px");
         items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
     }
-    if (over() > 0 && byId("rule-box").hidden) cutTables(items, over());
+    if (over() > 0 && byId("rule-box").hidden && !isWhole) cutTables(items, over());
     showTerms();
     return Math.max(0, endOfAll() - limit);
 }
@@ -118,9 +118,13 @@ function cutTables(items, over) {
     const heights = [...lines.values()], room = sum(heights) - over;
     let cap = Math.max(...heights);
     while (cap > LEAST && sum(heights.map(h => Math.min(h, cap))) > room) cap -= 4;
-    const cut = panels.filter(each => each.clientHeight > cap);
-    for (const each of cut) {
-        each.style.maxHeight = cap + "px";
+    const cut = panels.filter(each => each.clientHeight > cap), wholeRows = each => { /* no row is cut in half */
+        const { top } = each.getBoundingClientRect(), ends = [...each.querySelectorAll(".c")].map(cell =>
+            cell.getBoundingClientRect().bottom - top + 2);
+        return Math.max(...ends.filter(end => end <= cap), Math.min(...ends));
+    };
+    for (const [each, height] of cut.map(each => [each, wholeRows(each)])) {
+        each.style.maxHeight = height + "px";
         each.classList.add("cut");
         each.onscroll = () => {
             for (const other of cut) if (rowsIn(other) === rowsIn(each) && other.scrollTop !== each.scrollTop) other.scrollTop = each.scrollTop;

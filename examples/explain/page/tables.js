@@ -49,6 +49,10 @@ function layoutOf(items, W, H, all, mustWrap = false) {
                 around = sideOf(view, false, k) + (W < 700 ? 60 : 40) * k;
             return Math.floor((W - beside * around) / (columnsOf(view) * beside)) - 2;
         }));
+        /* The result and the first table of its formula share a line, if both can be read there. */
+        const [a, b] = large, pair = a && b && W > 700 && !all ? Math.floor((W - sideOf(a, false, k) - sideOf(b, false, k) - 80 * k) /
+            (columnsOf(a) + columnsOf(b))) - 2 : 0;
+        if (pair >= least) cell = Math.min(cell, pair);
     }
     cell = Math.max(Math.min(least, 46 * k), Math.min(84 * k, cell));
     const most = wraps ? (W < 700 ? 31 : 36) * k : (H - 158 * k) / rows;
