@@ -304,6 +304,7 @@ async function presents({ number, key }) {
     for (let n = 0; n < steps; n++) {
         look();
         if (presentsReveal()) look();
+        if (presentsAnswers()) look();
         press("ArrowRight");
         await wait(0);
     }
@@ -324,11 +325,21 @@ function presentsReveal() {
     if (!isHidden()) return false;
     press("PageDown");
     expect(state.step === n && !isMissing(), where() + ": the first press of a clicker does not show the numbers");
+    const asked = questionsNow().find(({ question }) => question.kind === "number");
+    expect(!asked || cellAt(keyAsked(asked.question))?.classList.contains("chosen"), where() + ": another number is worked out than the question asks for");
     press("PageUp");
     expect(state.step === n - 1, where() + ": a clicker does not lead back");
     goTo(n);
     expect(!isMissing(), where() + ": what was shown is hidden again");
     return true;
+}
+
+/* Nor before a question is answered, with its reason. */
+function presentsAnswers() {
+    const n = state.step, results = () => all("#questions .result").map(each => each.textContent), isOpen = results().includes("");
+    if (isOpen) press("PageDown");
+    expect(state.step === n && results().every(text => text.length > 1), `${where()}: a clicker leads past a question: ${results()}`);
+    return isOpen;
 }
 
 /* The key steps alone: those that the data name. */
@@ -340,7 +351,10 @@ async function presentsKeys(number, key) {
     expect(where() === `#${number}/0&present=key`, where() + " does not say that only key steps are shown");
     await go(`#${number}/f0&present`);
     await go(`#${number}/0&present=key`);
-    for (let before = -1; before !== state.step; $(".secret") && press("ArrowRight"), press("ArrowRight")) seen.push(before = state.step);
+    for (let before = -1; before !== state.step;) {
+        seen.push(before = state.step);
+        for (let presses = 0; presses < 3 && state.step === before; presses++) press("ArrowRight");
+    }
     expect(seen.join() === wanted.join(), `lesson ${number}: the key steps are ${seen}, and not ${wanted}`);
     expect(seen.length > 3 && seen.length < state.lesson.steps.length, `lesson ${number} has ${seen.length} key steps`);
     press("ArrowLeft");

@@ -38,11 +38,13 @@ function evaluateLine(text) {
     return at === tokens.length ? x : NaN;
 }
 
+const isRounded = ({ x, text }) => Math.abs(evaluateLine(text) - x) > 1e-9 * Math.abs(x);
+
 /* These terms with as many decimals as it takes to give x, as it is printed. A sum that is cut short stays as it is. */
 function withDecimals(terms, x, format) {
     const isLine = terms.some(term => typeof term === "string" && /[×+−/²³]|exp|max/.test(term)) && !terms.some(term => term.note);
     for (let more = 0; isLine && more <= MOST_DECIMALS; more++) {
-        const longer = terms.map(term => (term.format && more
+        const longer = terms.map(term => (more && term.format && isRounded(term)
             ? { ...term, text: written(term.x, { ...term.format, d: term.format.d + more }) } : term));
         const value = evaluateLine(longer.map(term => (typeof term === "string" ? term : `(${term.text})`)).join(""));
         if (value !== value || written(value, format) === written(x, format)) return value === value ? longer : terms;

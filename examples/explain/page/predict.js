@@ -68,12 +68,12 @@ function show(keys) {
     drawAgain();
 }
 
-/* Shows all that this step hides, what its question asks for, too; false if that is nothing. A rule that is to be written
- * is not shown. */
+/* Shows all that this step hides, and the answer of a question that asks for it; false if that is nothing. A rule that is to
+ * be written is not shown. */
 function revealStep() {
-    const asked = questionsNow().filter(({ question }) => question.kind !== "choice").map(({ question }) => keyAsked(question));
     if (isRuleHidden(stepNow()) || !(isHiding() || state.asked)) return false;
-    show([...picture.main.numbers.map((_, i) => picture.main.key(i)), ...asked]);
+    show(picture.main.numbers.map((_, i) => picture.main.key(i)));
+    revealAnswers(({ kind }) => kind !== "choice");
     return true;
 }
 

@@ -41,6 +41,15 @@ function drawQuestion(question, n) {
     return form;
 }
 
+/* The answers of this step, for a class that has guessed; false if all of them stand there. */
+function revealAnswers(isWanted = () => true) {
+    const open = questionsNow().filter(({ question, n }) => isWanted(question) && state.lesson.forms[n] &&
+        !state.lesson.forms[n].querySelector(".result").textContent);
+    for (const { n } of open) state.lesson.forms[n].querySelector("[data-reveal]").click();
+    if (open.length) drawAgain(); /* they need room */
+    return open.length > 0;
+}
+
 function newQuestion(question, n) {
     const { lesson } = state, { field, check, hint, reveal } = questionKinds[question.kind](question);
     const result = el("div", { class: "result", role: "status" });
@@ -48,7 +57,7 @@ function newQuestion(question, n) {
     const give = button("reveal", () => {
         tell(reveal());
         reachDown(result);
-    }, { hidden: true });
+    }, { hidden: true, "data-reveal": true });
     const hinted = () => el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint());
     let tries = 0; /* that were wrong, and not empty or no number */
     const patience = question.hint && (question.options || []).length > 2 ? 1 : 2; /* tries before the hint */
@@ -143,7 +152,7 @@ const questionKinds = {
             hint: () => "a gradient is 0 where every path from the number to the loss is cut. Follow each path.",
             reveal() {
                 const zeros = all.filter(isZero), reasons = [...new Set(zeros.map(i => reasonOfGrad(t, i)))];
-                return [`${zeros.length} of ${all.length} are 0.`, ...reasons];
+                return [`${zeros.length} of ${all.length} are 0${reasons.length ? ": " + reasons.join("; ") : ""}.`];
             },
         };
     },

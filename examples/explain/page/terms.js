@@ -67,7 +67,7 @@ function drawTerms(view, i, rounded, isHidden, isOpen) {
     /* Nor does a line begin with ", moved". */
     terms.forEach((term, n) => n && /^,/.test(term.note) && nodes.splice(n - 1, 2, el("span", { class: "held" },
         nodes.slice(n - 1, n + 1)), ""));
-    return [nodes, terms.length === 0 ? output : !isAlone && [equals, output],
+    return [nodes, terms.length === 0 ? output : !isAlone && el("span", { class: "held" }, equals, output),
         reason && el("span", { class: "why" }, "because " + reason),
             view.off?.has(i) && el("span", { class: "why" }, `wrong: ${written(view.right[i], view.format)} is right`),
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
