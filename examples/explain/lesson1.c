@@ -239,6 +239,7 @@ const LessonKind lesson_1 = {
              {"A", NULL},
              {"Y", NULL},
              {"loss", NULL},
+             {"E", "Y"},
              {"Y", "A"},
              {"A", "S"}},
     .own = {.queries = 3, .keys = 4, .seed = 4},

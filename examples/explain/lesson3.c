@@ -241,7 +241,7 @@ const LessonKind lesson_3 = {
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
     .is_padded = true,
-    .keys = {{"S", NULL}, {"Y", NULL}, {"Y", "A"}},
+    .keys = {{"S", NULL}, {"Y", NULL}, {"loss", NULL}, {"E", "Y"}, {"Y", "A"}},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rate = 0.02,
     .build = build,

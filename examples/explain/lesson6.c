@@ -393,6 +393,7 @@ const LessonKind lesson_6 = {
              {"relu(P)", NULL},
              {"Y", NULL},
              {"loss", NULL},
+             {"E", "Y"},
              {"P", "W_1.weight"}},
     .own = {.tokens = 4, .seed = 26},
     .rate = RATE,
