@@ -91,28 +91,35 @@ function plantMenuRule(chosen) {
         ...Object.fromEntries(wanted.map(text => [keyOfRule(text), formulaOfRule(text)])) });
 }
 
+/* A rule that is planted shows itself at its step: with its red check, the picture of the tape, and how far training gets. */
+function showPlanted(lesson) {
+    const n = lesson.steps.findIndex(step => checkOfStep(step) === "wrong");
+    Object.assign(ruleBox, { opened: "", closed: nameOfStep(lesson.steps[n]) });
+    closePanel();
+    goTo(n);
+    byId("step").focus({ preventScroll: true });
+}
+
 function drawBreak() {
     const { rules = [] } = state.lesson, choose = rule => {
         const said = plantMenuRule(rule);
+        if (!said && isBroken(state.lesson)) return showPlanted(state.lesson);
         if (said) tellPanel(said);
-        drawAgain(); /* the panel has another height now */
+        drawAgain();
         byId("panel").querySelector(`[data-rule="${rule.key}"]`)?.focus();
     };
     const card = rule => el("button",
         { class: "rulebox", "data-rule": rule.key, "aria-pressed": String(isPlanted(rule)), disabled: !Controls.isLive(),
         onclick: () => choose(rule) }, el("b", {}, rule.title), wordsOfMenuRule(rule));
-    const isOff = isBroken(state.lesson);
     return [el("div", { class: "top" }, el("h2", {}, "Break a rule of backward"), hasRules(state.lesson) && el("button",
         { onclick: () => {
             tellPanel(Controls.takeBackRules());
             drawAgain();
         } }, "put the right rule back")), rules.length === 0 &&
         el("p", {}, "No line of this tape has a rule that can be broken here."),
-        el("div", { class: isOff ? "rules low" : "rules" }, rules.map(card)), Controls.isLive() && !isOff && el("p", {},
+        el("div", { class: "rules" }, rules.map(card)), Controls.isLive() && el("p", {},
             "To write one of your own, press ", el("b", {}, "your rule"), " at a step of backward, or w."),
-        isOff && drawDamage(),
-            el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? ""
-            : Live.refused)];
+        el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? "" : Live.refused)];
 }
 
 /* "dZ = A × dA", in place of the right rule, in the names of the lesson. Rules that only move numbers have no other names than
@@ -132,34 +139,14 @@ function wordsOfMenuRule({ formulas = [], wrong, right }) {
         el("small", {}, "in place of ", code(typeset(right)), "; dy is the gradient that arrives: ", listed(found.map(arrives)))];
 }
 
-/* What the checks see of a wrong rule, and what the losses do not. It is low: the step stays in view under it. */
-function drawDamage() {
-    const { right, wrong } = Controls.training(), links = redChecks(state.lesson);
-    const curves = wrong && drawCurvesOfLosses([{ name: "right", losses: right.map(Number) },
-        { name: "wrong", losses: wrong.map(Number) }]);
-    return el("div", { class: "damage" }, el("div", {}, el("p", {},
-        "The values are right; these checks see that gradients are not:"),
-        el("ul", { class: "red" }, links.map(link => el("li", {}, link)))), wrong && el("div", {}, el("p", {}, `${right.length} steps of SGD from the same numbers: the loss ends at ${bare(lastOf(right))} with the right rule, at ${bare(lastOf(wrong))} ` +
-            "with the wrong one.", wordsOfLosses({ right, wrong })),
-        el("details", { open: state.losses, ontoggle: event => (state.losses = event.target.open) },
-            el("summary", {}, "both curves"), curves)));
-}
-
-/* Links to the steps whose checks are red. */
-function redChecks(lesson) {
-    const link = (step, ...words) => el("a", { href: addressOf(step, null) }, words), { steps, tape } = lesson;
-    const wrong = steps.filter(step => checkOfStep(step) === "wrong").map(step =>
-        (step.kind === "backward" && checkOf(step.part) === "wrong"
-        ? link(step, nameEl(gradName(symbolOf(step.part.tensor))), " from ", nameEl(symbolOf(step.unit.result)),
-            ": differences disagree")
-        : link(step, nameEl(gradName(symbolOf(step.part.tensor))), ": its terms do not sum to it")));
-    const spoiled = tape.tensors.filter(t => !t.producer && t.check && Controls.changedByRule(t)).map(t =>
-        link(steps[t.gradStep], `${Controls.changedByRule(t)} of ${t.grad.length} numbers of `,
-            nameEl(gradName(symbolOf(t))), " are wrong"));
-    return [...wrong, ...spoiled];
-}
-
 /* ---- the strip: which state is shown, if it is not the recorded one ------------------------------------------------ */
+
+/* " dQ and dK are wrong.": the gradients of leaves that wrong numbers have reached, as links to their steps. */
+function spoiledLeaves({ steps, tape }) {
+    const spoiled = tape.tensors.filter(t => !t.producer && t.check && Controls.changedByRule(t));
+    const links = spoiled.map(t => el("a", { href: addressOf(steps[t.gradStep], null) }, nameEl(gradName(symbolOf(t)))));
+    return links.length > 0 && [" ", listed(links), links.length > 1 ? " are wrong." : " is wrong."];
+}
 
 /* What the rules are that the reader has put in the place of the right ones. */
 function wordsOfRules() {
@@ -179,7 +166,7 @@ function drawState() {
     byId("state").classList.toggle("broken", isOff);
     fill(byId("state"), isOff ? el("span", {}, el("b", {}, "Broken: "), words, ". ",
         checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
-        `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`))
+        `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`), checks.length > 0 && ".", spoiledLeaves(state.lesson))
             : words ? el("span", {}, `Planted: ${words}. It is right.`)
             : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ` +
         `${bare(lossOf(Controls.recorded()))}.`),

@@ -18,7 +18,7 @@
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
     bet: null, trailer: null,
     moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
-    layout: null, guessed: null, turned: null, others: false, losses: false, exercise: false, tape: null, keys: false };
+    layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false };
 
 const stepNow = () => state.lesson.steps[state.step];
 const isPlaying = () => !byId("play").hidden;

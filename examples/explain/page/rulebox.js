@@ -12,11 +12,11 @@ const whyNoRules = () => (Controls.isLoading() ? "The library is still loading."
     : "This tape was recorded: its rules cannot be written here.");
 
 /* Is the box open at this step? In the exercise mode at each rule that is to be written, and was; else where the reader
- * opened it, or has planted a rule: beside the panel "break it", which plants one, there would be no room for the step. */
+ * opened it, or has written a rule; a rule of "break it" leaves the room to the step. */
 function isBoxOpen(step) {
     if (step.kind !== "backward" || step.unit.group) return false;
     if (isExercise() && isWorthwhile(step, placeAt(step))) return true;
-    return ruleBox.opened === nameOfStep(step) || (ruleBox.closed !== nameOfStep(step) && !!plantedAt(step)?.typed && byId("panel").dataset.by !== "break");
+    return ruleBox.opened === nameOfStep(step) || (ruleBox.closed !== nameOfStep(step) && !!plantedAt(step)?.typed);
 }
 
 const nameOfStep = ({ id }) => `${state.lesson.name}/${id}`;

@@ -70,6 +70,7 @@ function drawWords() {
         : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)),
         isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
+        checkOfStep(step) === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
         !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
 }
