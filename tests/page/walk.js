@@ -248,6 +248,7 @@ function pickCells(wanted) {
 async function answer(number, { kind, right, wrong, id }, n) {
     state.lesson.shown.clear(); /* what the walk has revealed */
     state.lesson.forms.length = 0;
+    state.lesson.told.clear();
     await go(`#${number}/f0`);
     await go(`#${number}/${id}`);
     for (const fold of all("details.others")) fold.open = true;

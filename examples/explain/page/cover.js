@@ -26,7 +26,7 @@ function lengthOf(lesson) {
     const { steps, questions = [] } = lesson, all = steps.length - 1, some = keySteps(lesson).size - 1;
     if (!questions.length) return `${all} steps`;
     return `${all} steps, ${questions.length} questions, about ${minutesFor(all, questions.length)} minutes` +
-        (isPresenting() ? `; ${some} key steps, about ${minutesFor(some, questions.length)}` : "");
+        (isPresenting() ? `; the ${some} key steps alone, about ${minutesFor(some, questions.length)}` : "");
 }
 
 /* The lesson's formulas, their names in italics. */

@@ -35,7 +35,7 @@ const typeset = text => text.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, 
     .replace(/(\d)e(\d+)\b/g, (_, m, power) => (m === "1" ? "" : m + "·") + "10" + superscript(power))
     .replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|$)/g, "\u00a0×\u00a0")
     .replace(/ - /g, "\u00a0−\u00a0").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
-    .replace(/"/g, "”").replace(/(\w)'/g, "$1’");
+    .replace(/"/g, "”").replace(/(\w)'/g, "$1’").replace(/×\u00a0(−[\d.]*\d)/g, "×\u00a0($1)");
 
 /* The short name of a tensor whose name is a formula with blanks, as the rules write it; or the name itself. */
 const shortened = name => (/ /.test(name) && state.lesson?.tape.tensors.find(t => t.name === name)?.symbol) || name;

@@ -41,10 +41,12 @@ function drawQuestion(question, n) {
     return form;
 }
 
+/* The questions of this step whose answers do not stand there yet. */
+const openQuestions = () => questionsNow().filter(({ n }) => !state.lesson.told.has(n));
+
 /* The answers of this step, for a class that has guessed; false if all of them stand there. */
 function revealAnswers(isWanted = () => true) {
-    const open = questionsNow().filter(({ question, n }) => isWanted(question) && state.lesson.forms[n] &&
-        !state.lesson.forms[n].querySelector(".result").textContent);
+    const open = openQuestions().filter(({ question, n }) => isWanted(question) && state.lesson.forms[n]);
     for (const { n } of open) state.lesson.forms[n].querySelector("[data-reveal]").click();
     if (open.length) drawAgain(); /* they need room */
     return open.length > 0;
@@ -56,12 +58,14 @@ function newQuestion(question, n) {
     const button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
     const give = button("reveal", () => {
         tell(reveal());
+        showTerms();
         reachDown(result);
     }, { hidden: true, "data-reveal": true });
     const hinted = () => el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint());
     let tries = 0; /* that were wrong, and not empty or no number */
     const patience = question.hint && (question.options || []).length > 2 ? 1 : 2; /* tries before the hint */
     function tell(words, grade) {
+        lesson.told.add(n);
         fill(result, grade, words.map(each => el("p", {}, each)));
         if (question.kind === "number") state.chosen = keyAsked(question); /* the line of terms says what it is made of */
         if (question.kind === "count") state.chosen = picture.main.key(question.index);
@@ -79,6 +83,7 @@ function newQuestion(question, n) {
             tries += !/first\.$|no number/.test(words);
             fill(result, grade, tries >= patience && hinted());
         }
+        if (isRight) showTerms(); /* all that a question kept back */
         reachDown(result);
         drawBar();
         if (state.step === lesson.steps.length - 1) byId("end")?.closest(".end")?.replaceWith(drawEnd(stepNow()));

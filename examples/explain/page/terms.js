@@ -202,5 +202,5 @@ function drawDerivatives(view, i) {
         block.map((row, r) => el("tr", {}, el("th", { scope: "row" }, nameEl(symbolOf(y)), " ", word(r)),
             range(x.columns, c => cell(row.get(start + c) || 0, r, c))))),
     el("p", {}, "How fast the number of the row grows with the number of the column: the Jacobian of this row.",
-        part.rowsCancel && " The gradients of this row sum to 0."));
+        part.rowsCancel && openQuestions().length === 0 && " The gradients of this row sum to 0."));
 }
