@@ -61,7 +61,9 @@ function drawTerms(view, i, rounded, isHidden, isOpen) {
     if (!isHidden && !isOpen) return [el("span", { class: "held" }, output, el("span", { class: "note" }, ",")),
         el("span", { class: "note rest" }, "a sum: the question asks for its terms.")];
     if (isHidden) return [...nodes, isOpen && equals, guessField(view, i)];
-    /* exp(−2.35) does not part at the end of a line. */
+    /* A line does not end in a product, nor in exp(−2.35). */
+    terms.forEach((term, n) => term === " × " && nodes[n - 1] && nodes[n + 1] &&
+        nodes.splice(n - 1, 3, el("span", { class: "held" }, nodes.slice(n - 1, n + 2)), "", ""));
     terms.forEach((term, n) => /exp\([^)]*$/.test(term) && terms[n + 2] === ")" &&
         nodes.splice(n, 3, el("span", { class: "held" }, nodes.slice(n, n + 3)), "", ""));
     /* Nor does a line begin with ", moved". */
