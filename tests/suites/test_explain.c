@@ -1309,7 +1309,8 @@ END_TEST
 START_TEST(key_steps) {
     open_case(_i);
     const Json *keys = json_get(tree, "key");
-    if (_i < PARTS) ck_assert(keys->count >= 3 && 3 * keys->count < 2 * json_get(tree, "steps")->count);
+    if (_i < PARTS)
+        ck_assert(keys->count >= 3 && 3 * keys->count < 2 * json_get(tree, "steps")->count);
     for (const Json *key = keys->first; key; key = key->next) ck_assert(*text_of(key->text));
     close_case();
 }
