@@ -128,7 +128,7 @@ static bool add_letter(const Plan *plan, const RuledLine *line, Formula *f, cons
     if (k >= 0) add_operand(plan, f, line->in[k], false);
     else if (length == 1 && argument && argument->kind == JSON_NUMBER) {
         snprintf(text, sizeof text, "%.4g", argument->number);
-        add(f, text);
+        add(f, text)->constant = argument->number;
     }
     return k >= 0 || strcmp(word, "max") == 0 || (length == 1 && argument);
 }

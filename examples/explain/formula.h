@@ -16,6 +16,7 @@ typedef struct {
     const Part *part;           /* knows the reasons for the zeros of the table; else NULL */
     bool transposed, is_column; /* is_column: a number for each row */
     bool is_operand;            /* it is read: worked_text puts a number in its place */
+    double constant;            /* of a sign that is a number, rounded in its text; else 0 */
 } Item;
 
 typedef struct {

@@ -1,9 +1,10 @@
 /* worked.c - one number of a step, worked out: see worked.h.
  *
- * The sections: numbers, terms forward, terms backward, text. */
+ * The sections: numbers, terms forward, terms backward, printed arithmetic, text. */
 #include "worked.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SHOWN = 12 }; /* terms */
@@ -213,11 +214,80 @@ int64_t worked_terms(const Plan *plan, const Step *step, int64_t i, Term *terms,
     return list.count;
 }
 
+/* ---- printed arithmetic ---------------------------------------------------------------------- */
+
+/* What is left of a line; the value of what was read is NaN if it is no arithmetic. */
+typedef struct {
+    const char *at;
+} Line;
+
+static bool take(Line *line, const char *word) {
+    const size_t n = strlen(word);
+    if (strncmp(line->at, word, n) != 0) return false;
+    line->at += n;
+    return true;
+}
+
+static double read_sum(Line *line);
+
+static double read_number(Line *line) {
+    char *end;
+    const double x = strtod(line->at, &end);
+    if (end == line->at) return NAN;
+    line->at = end;
+    return x;
+}
+
+static double read_factor(Line *line) {
+    const bool is_max = take(line, "max("), is_exp = !is_max && take(line, "exp(");
+    const bool has_brackets = is_max || is_exp || take(line, "(");
+    double x = has_brackets ? read_sum(line) : read_number(line);
+    if (is_max && take(line, ", ")) x = fmax(x, read_sum(line));
+    if (has_brackets && !take(line, ")")) return NAN;
+    if (is_exp) x = exp(x);
+    return take(line, "^2") ? x * x : x;
+}
+
+static double read_product(Line *line) {
+    double x = read_factor(line);
+    for (;;) {
+        if (take(line, " x ")) x *= read_factor(line);
+        else if (take(line, " / ")) x /= read_factor(line);
+        else return x;
+    }
+}
+
+static double read_sum(Line *line) {
+    double x = read_product(line);
+    for (;;) {
+        if (take(line, " + ")) x += read_product(line);
+        else if (take(line, " - ")) x -= read_product(line);
+        else return x;
+    }
+}
+
+/* Does "name = 0.5 x 1.33 = 0.665" hold as it is printed? What is no arithmetic does. */
+static bool holds(const char *text) {
+    const char *left = strstr(text, " = ");
+    Line line = {left ? left + 3 : ""};
+    const double x = read_sum(&line);
+    if (isnan(x) || !take(&line, " = ")) return true;
+    const char *point = strchr(line.at, '.'), *exponent = strchr(line.at, 'e');
+    const size_t digits = point ? strspn(point + 1, "0123456789") : 0;
+    const double unit = pow(10, (exponent ? atoi(exponent + 1) : 0) - (double)digits);
+    const double y = read_number(&line);
+    return !(fabs(x - y) > fmax(1e-9, 0.500001 * unit));
+}
+
 /* ---- text ------------------------------------------------------------------------------------ */
 
+enum { MOST_MORE = 4 }; /* decimals */
+
+/* more: decimals of numbers that are rounded where they are printed. */
 typedef struct {
     char *text;
     size_t used;
+    int more;
 } Text;
 
 static void append(Text *t, const char *words) {
@@ -236,7 +306,11 @@ static void append_element(Text *t, const char *name, const char *place) {
 
 static void append_number(Text *t, double x, int decimals, bool brackets) {
     char text[24];
-    if (decimals < 0) snprintf(text, sizeof text, "%.4g", x);
+    if (decimals < 0) snprintf(text, sizeof text, "%.*g", 4 + t->more, x);
+    else if (decimals == 3 && t->more && fabs(x) < 0.0995)
+        snprintf(text, sizeof text, "%.*g", 3 + t->more, x);
+    else if (decimals == 3 && t->more && fabs(x) < 1e5)
+        snprintf(text, sizeof text, "%.*f", 3 + t->more, x);
     else number_text(x, decimals, text);
     if (brackets && *text == '-') append(t, "(");
     append(t, text);
@@ -284,7 +358,8 @@ static void append_formula(Text *t, const Formula *f, const TapeTensor *y, int64
         const Item *before = &f->items[i - 1];
         if (i > 2 && stand_apart(before, item)) append(t, " ");
         if (!item->is_operand) {
-            append(t, item->text);
+            if (item->constant != 0) append_number(t, item->constant, -1, false);
+            else append(t, item->text);
             continue;
         }
         const bool raised = i + 1 < f->count && item[1].text[0] == '^';
@@ -359,10 +434,13 @@ static void append_terms(Text *t, const Plan *plan, const Term *terms, int64_t c
     if (count > SHOWN) append(t, text);
 }
 
-void worked_mean(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]) {
-    Text t = {text, 0};
-    *text = '\0';
-    if (step->phase != STEP_BACKWARD || step->kind != RULE_SOFTMAX) return;
+/* The result has no more decimals than its table. */
+static void append_result(Text *t, double x, int decimals) {
+    t->more = 0;
+    append_number(t, x, decimals, false);
+}
+
+static void write_mean(const Plan *plan, const Step *step, int64_t i, Text t) {
     const Part *part = step->part;
     const TapeTensor *y = &plan->tape.tensors[part->y];
     const int64_t row = i / y->columns, count = y->columns < SHOWN ? y->columns : SHOWN;
@@ -374,7 +452,14 @@ void worked_mean(const Plan *plan, const Step *step, int64_t i, char text[FORMUL
         append_term(&t, &term);
     }
     append(&t, count < y->columns ? " + ... = " : " = ");
-    append_number(&t, part->means[row], 3, false);
+    append_result(&t, part->means[row], 3);
+}
+
+void worked_mean(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]) {
+    *text = '\0';
+    if (step->phase != STEP_BACKWARD || step->kind != RULE_SOFTMAX) return;
+    for (int more = 0; more <= MOST_MORE && (more == 0 || !holds(text)); more++)
+        write_mean(plan, step, i, (Text){text, 0, more});
 }
 
 /* Does an input change element j of the result? */
@@ -385,13 +470,10 @@ static bool changes(const Plan *plan, const RuledLine *line, int64_t j) {
     return none.count > 0 || formula_by_number(plan, line, &f);
 }
 
-void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]) {
-    Text t = {text, 0};
+static void write_line(const Plan *plan, const Step *step, int64_t i, Text t) {
     char name[NAME_TEXT], place[PLACE_TEXT];
     Term terms[SHOWN];
     Formula f;
-    *text = '\0';
-    if (!step->numbers || step->phase == STEP_START) return;
     const TapeTensor *made = &plan->tape.tensors[step->tensor];
     const int64_t count = worked_terms(plan, step, i, terms, SHOWN);
     if (step->phase == STEP_FORWARD) name_of_tensor(plan, step->tensor, false, name);
@@ -406,7 +488,14 @@ void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMUL
     else if (forward) append_call(&t, plan, line_of(plan, step), i);
     const bool wrong = step->phase == STEP_ADD && !parts_sum_up(plan, step);
     append(&t, wrong ? ", but the gradient is " : " = ");
-    append_number(&t, step->numbers[i], decimals_of(step->numbers, made->size), false);
+    append_result(&t, step->numbers[i], decimals_of(step->numbers, made->size));
     if (count < 0 && !forward && line_of(plan, step)->num_parts > 0)
         append(&t, ": no input changes it");
+}
+
+void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]) {
+    *text = '\0';
+    if (!step->numbers || step->phase == STEP_START) return;
+    for (int more = 0; more <= MOST_MORE && (more == 0 || !holds(text)); more++)
+        write_line(plan, step, i, (Text){text, 0, more});
 }

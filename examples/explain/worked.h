@@ -22,8 +22,8 @@ typedef struct {
 /* Element i of a step's result as a sum of products. Returns how many there are, and fills the
  * first `most`; -1 if it is no such sum: softmax forward, y = a - b. */
 int64_t worked_terms(const Plan *plan, const Step *step, int64_t i, Term *terms, int64_t most);
-/* "dA[1, 0] = -1.121 x -0.1 + -3.944 x -1.6 = 6.422", also where the number is no sum. "" for the
- * start. */
+/* "dA[1, 0] = -1.121 x -0.1 + -3.944 x -1.6 = 6.422", also where the number is no sum, with as many
+ * decimals as make it right as it is printed. "" for the start. */
 void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]);
 /* The weighted mean in the gradient of a softmax: "weighted mean = 0.508 x 6.422 + ..."; "" in
  * other steps. */

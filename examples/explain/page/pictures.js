@@ -3,7 +3,7 @@
  *     items     what stands in a row: {table: view} and {op: sign, note}
  *     rule      the same as a line of type
  *     main      the view that the step computes
- *     terms(i)  what number i of main is made of: text, {note: words} and factors {key, x, format, text}
+ *     terms(i)  what number i of main is made of: text, {note: words}, factors {key, x, format, text}, and constants without a key
  *     moves     [from, to], keys of cells, where numbers only slide
  *     mean, meanOf(i), meanTerms(r)   the weighted means of softmax, which one belongs to number i, and what it is made of
  *     rowOf(i)  the row of number i, where each row is made from the same rows of the others alone
@@ -16,6 +16,7 @@ const MOST_TERMS = 12; /* of a sum: more would fill the page */
 const sign = (op, note) => ({ op, note });
 const factor = (view, i) => ({ key: view.key(i), x: view.numbers[i], format: view.format,
     text: written(view.numbers[i], view.format) });
+const constantTerm = x => ({ x, text: constant(x), format: { d: (constant(x).split(".")[1] || "").length, e: 0 } });
 const times = (a, b) => [a, " × ", b];
 
 /* A sum of groups of terms. The rest of a long sum is only counted. */
@@ -120,7 +121,7 @@ function formulaItems(unit, viewFor) {
         if (roles.has(token)) {
             if (last && (last.table || last.isNumber)) items.push(sign("×", last.table && "number by number"));
             items.push({ table: roles.get(token) });
-        } else if (isSymbol) items.push({ op: constant(Number(unit[token])), isNumber: true });
+        } else if (isSymbol) items.push({ op: constant(Number(unit[token])), isNumber: true, x: Number(unit[token]) });
         else if (/^[A-Za-z]{2,}$/.test(token) && token !== "max") return null;
         else if (token === "^") items.push({ isCaret: true });
         else if (last && last.isCaret) items.splice(-1, 1, sign(superscript(token)));
@@ -136,6 +137,7 @@ function formulaPicture(unit, main) {
     const inRule = item => (item.table ? nameEl(item.table.name) : item.op === "×" ? " "
         : /^[−+/]$/.test(item.op) ? ` ${item.op} ` : item.op === "," ? ", " : item.isNumber ? item.op : item.op);
     const inTerms = (item, j) => (item.table ? factor(item.table, broadcastIndex(item.table.t, main.t, j))
+        : item.isNumber ? constantTerm(item.x)
         : /^[−+×/]$/.test(item.op) ? ` ${item.op} ` : item.op === "," ? ", " : item.op);
     const says = items.map(item => (item.table ? item.table.name : item.op)).join(""), [{ table: x }] = items;
     const isItself = says === plain(main.name); /* U² = U² */
@@ -167,7 +169,7 @@ function opPicture(unit, main) {
             const list = from(j);
             if (!list.length) return tensors.length ? [{ note: unmoved(unit, j) }] : [];
             if (isSum) return sumOf(list.map(({ view, i, J }) =>
-                (J === 1 ? [factor(view, i)] : [constant(J), " × ", factor(view, i)])));
+                (J === 1 ? [factor(view, i)] : [constantTerm(J), " × ", factor(view, i)])));
             if (weights && isWeight(weights, j)) return weightTerms(weights, viewFor(weights.tensor), j);
             return [{ note: name + " of ", isOf: true }, ...listed(list.filter((each, n) => isFirst(list, each, n))
                 .slice(0, MOST_TERMS).map(({ view, i }) => factor(view, i)))];
@@ -194,7 +196,7 @@ function isWeight({ factor: s, tensor, rows, line }, j) {
 
 /* exp(a) / (exp(a) + exp(b)) */
 function weightTerms(part, x, j) {
-    const scale = scaleOf(part), power = i => ["exp(" + (scale && scale + " × "), factor(x, i), ")"];
+    const scale = scaleOf(part) && [constantTerm(part.factor), " × "], power = i => ["exp(", ...scale, factor(x, i), ")"];
     return [...power(j), " / (", ...sumOf(part.rows[j].map(([i]) => i).sort((a, b) => a - b).map(power)), ")"];
 }
 
@@ -273,7 +275,7 @@ function softmaxBack({ result: y }, part, main, dy) {
         items: [{ table: main }, sign("="), ...scaleSigns(scale, part), { table: weights },
             sign("×", "number by number"), sign("("), { table: dy }, sign("−"), { table: mean }, sign(")")],
         rule: [scale && scale + " ", nameEl(weights.name), " × (", nameEl(dy.name), " − weighted mean)"],
-        terms: i => [scale && scale + " × ", factor(weights, i), " × (", factor(dy, i), " − ",
+        terms: i => [...(scale && [constantTerm(part.factor), " × "]), factor(weights, i), " × (", factor(dy, i), " − ",
             factor(mean, rowOf(i)), ")"]
             .filter(Boolean),
         meanTerms: r => sumOf(range(C, c => times(factor(weights, r * C + c), factor(dy, r * C + c)))) };
@@ -289,7 +291,7 @@ function derivativesOf(unit, part, t, numbers, top) {
             !numbers.every((J, i) => isNear(J, c * x.value[i]))) continue;
         const table = valueView(x), before = c === 1 ? "" : constant(c);
         return { table, signs: before ? [sign(before), sign("×")] : [], name: [before && before + " ", nameEl(table.name)],
-            times: i => (before ? [before, " × ", factor(table, i)] : [factor(table, i)]) };
+            times: i => (before ? [constantTerm(c), " × ", factor(table, i)] : [factor(table, i)]) };
     }
     const table = viewOf(t, "j", { name: "derivative", plainName: true, numbers, ...top,
         note: ["of ", nameEl(symbolOf(unit.result)), " by ", nameEl(symbolOf(part.tensor))],
@@ -306,7 +308,7 @@ function eachBack(unit, part, main, dy) {
         part.rows.map(row => (row.length ? row[0][1] : 0)), {});
     const number = c === null || c === 1 ? "" : isMinus ? "−" : constant(c);
     const product = j => (c === 1 ? [factor(dy, j)] : c !== null
-        ? [isMinus ? "−1" : number, " × ", factor(dy, j)] : [factor(dy, j), " × ", ...J.times(j)]);
+        ? [isMinus ? "−1" : constantTerm(c), " × ", factor(dy, j)] : [factor(dy, j), " × ", ...J.times(j)]);
     const items = c === null ? [{ table: dy }, sign("×", "number by number"), ...J.signs, { table: J.table }]
         : [...(number ? [sign(number), ...(isMinus ? [] : [sign("×")])] : []), { table: dy }];
     return { items: [{ table: main }, sign("="), ...(part.copies ? [sign("sum of", "all copies")] : []), ...items],
@@ -323,14 +325,14 @@ function spreadBack(unit, part, main, dy) {
     return { items: [{ table: main }, sign("="), { table: dy }, ...by],
         rule: [nameEl(dy.name), c === null ? [" × ", J.name] : ", for each number"],
         terms: i => part.columns[i].flatMap(([j, value]) =>
-            [factor(dy, j), " × ", ...(c === null ? J.times(i) : [constant(value)])]) };
+            [factor(dy, j), " × ", ...(c === null ? J.times(i) : [constantTerm(value)])]) };
 }
 
 function generalBack(unit, part, main, dy) {
     return { items: [{ table: main }, sign("←", opName(unit.op)), { table: dy }],
         rule: unit.gradient || nameEl(dy.name),
         terms: i => sumOf(termsOf({ line: unit, columns: part.columns },
-            i).map(({ j, J }) => [factor(dy, j), " × ", bare(J)])) };
+            i).map(({ j, J }) => [factor(dy, j), " × ", { x: J, text: bare(J), format: decimalsOf([J]) }])) };
 }
 
 const MOST_PARTS = 4; /* of a gradient side by side: of more, those that came before stand as their sum */

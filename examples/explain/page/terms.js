@@ -64,8 +64,11 @@ function drawTerms(view, i, rounded, isHidden, isOpen) {
     /* A line does not end in a product, nor in exp(−2.35). */
     terms.forEach((term, n) => term === " × " && nodes[n - 1] && nodes[n + 1] &&
         nodes.splice(n - 1, 3, el("span", { class: "held" }, nodes.slice(n - 1, n + 2)), "", ""));
-    terms.forEach((term, n) => /exp\([^)]*$/.test(term) && terms[n + 2] === ")" &&
-        nodes.splice(n, 3, el("span", { class: "held" }, nodes.slice(n, n + 3)), "", ""));
+    terms.forEach((term, n) => {
+        const size = terms.indexOf(")", n) + 1 - n;
+        if (/exp\($/.test(term) && size > 0) nodes.splice(n, size, el("span", { class: "held" }, nodes.slice(n, n + size)),
+            ...Array(size - 1).fill(""));
+    });
     /* Nor does a line begin with ", moved". */
     terms.forEach((term, n) => n && /^,/.test(term.note) && nodes.splice(n - 1, 2, el("span", { class: "held" },
         nodes.slice(n - 1, n + 1)), ""));
@@ -83,6 +86,7 @@ function drawMean(r) {
 }
 
 function drawFactor({ key, x, text }, isBracketed) {
+    if (!key) return el("span", { class: "sign" }, isBracketed ? `(${text})` : text);
     const shown = isAskedFor(key) && !isShown(key) ? "?" : isBracketed ? `(${text})` : text,
         target = whereFrom(key);
     return target ? el("a", { class: "fac", href: addressOf(target.step, target.key), "data-key": key,
