@@ -94,9 +94,10 @@ function plantMenuRule(chosen) {
 /* A rule that is planted shows itself at its step: with its red check, the picture of the tape, and how far training gets. */
 function showPlanted(lesson) {
     const n = lesson.steps.findIndex(step => checkOfStep(step) === "wrong");
-    Object.assign(ruleBox, { opened: "", closed: nameOfStep(lesson.steps[n]) });
-    closePanel();
+    if (n < 0) return closePanel();
     goTo(n);
+    Object.assign(ruleBox, { opened: "", closed: nameOfStep(stepNow()) });
+    closePanel();
     byId("step").focus({ preventScroll: true });
 }
 

@@ -20,8 +20,8 @@ const keyAsked = ({ kind, part, tensor, index }) => (kind === "count" ? "terms" 
 const isAskedFor = key => !!key && (key === state.asked || key.replace(/\d+$/, "*") === state.asked);
 const isAskedAll = () => /\*$/.test(state.asked || "");
 
-/* Can the step's result be predicted? The start is 1, and that is no question; two states side by side are to be compared. Where the rule is to be written, its numbers
- * are hidden, too, until there are some of the reader's. */
+/* Can the step's result be predicted? The start is 1, and that is no question; two states side by side are to be
+ * compared. Where the rule is to be written, its numbers are hidden, too, until there are some of the reader's. */
 const canPredict = step => !plantedAt(step) && !state.compare && (isRuleHidden(step) ||
     (state.hide && step.kind !== "cover" && step.kind !== "start"));
 
@@ -33,8 +33,9 @@ function isSecret(view, i) {
     return isAskedFor(key) || (view.isMain && canPredict(step));
 }
 
-/* On a worksheet a table stands in numbers if it was given, transposed or not. What a step computed is empty at later steps, too: a reader
- * fills it in once more, and no later table answers a question. Backward begins with 1, which is given. */
+/* On a worksheet a table stands in numbers if it was given, transposed or not. What a step computed is empty at later
+ * steps, too: a reader fills it in once more, and no later table answers a question. Backward begins with 1, which is
+ * given. */
 function isComputed({ of, t }) {
     const start = state.lesson.steps.find(({ kind }) => kind === "start");
     return of === "v" ? !!(t.twin || t).producer && !!t.producer : /^[gpqm]/.test(of) && !(start && resultOf(start) === t);
