@@ -233,7 +233,7 @@ static double read_sum(Line *line);
 static double read_number(Line *line) {
     char *end;
     const double x = strtod(line->at, &end);
-    if (end == line->at) return NAN;
+    if (end == line->at) return (double)NAN;
     line->at = end;
     return x;
 }
@@ -243,7 +243,7 @@ static double read_factor(Line *line) {
     const bool has_brackets = is_max || is_exp || take(line, "(");
     double x = has_brackets ? read_sum(line) : read_number(line);
     if (is_max && take(line, ", ")) x = fmax(x, read_sum(line));
-    if (has_brackets && !take(line, ")")) return NAN;
+    if (has_brackets && !take(line, ")")) return (double)NAN;
     if (is_exp) x = exp(x);
     return take(line, "^2") ? x * x : x;
 }
@@ -272,7 +272,8 @@ static bool holds(const char *text) {
     Line line = {left ? left + 3 : ""};
     const double x = read_sum(&line);
     if (isnan(x) || !take(&line, " = ")) return true;
-    const char *point = strchr(line.at, '.'), *exponent = strchr(line.at, 'e');
+    const char *point = strchr(line.at, '.');
+    const char *exponent = strchr(line.at, 'e');
     const size_t digits = point ? strspn(point + 1, "0123456789") : 0;
     const double unit = pow(10, (exponent ? atoi(exponent + 1) : 0) - (double)digits);
     const double y = read_number(&line);

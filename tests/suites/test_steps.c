@@ -308,7 +308,8 @@ static double read_sum(void) {
 
 /* The unit of the last digit of a number that ends the line. */
 static double unit_of(const char *number) {
-    const char *point = strchr(number, '.'), *exponent = strchr(number, 'e');
+    const char *point = strchr(number, '.');
+    const char *exponent = strchr(number, 'e');
     const char *end = exponent ? exponent : number + strlen(number);
     const int decimals = point ? (int)(end - point) - 1 : 0;
     return pow(10, -decimals + (exponent ? atoi(exponent + 1) : 0));
