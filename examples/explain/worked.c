@@ -277,7 +277,7 @@ static bool holds(const char *text) {
     const size_t digits = point ? strspn(point + 1, "0123456789") : 0;
     const double unit = pow(10, (exponent ? atoi(exponent + 1) : 0) - (double)digits);
     const double y = read_number(&line);
-    return !(fabs(x - y) > fmax(1e-9, 0.500001 * unit));
+    return !(fabs(x - y) > 0.5 * unit + 1e-6 * fabs(y) + 1e-9); /* float32 has rounded y, too */
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

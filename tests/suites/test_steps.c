@@ -327,7 +327,8 @@ static bool check_line(const char *text) {
     at += strspn(at, " ");
     const double unit = unit_of(at), right = read_number();
     ck_assert_msg(known && !*at, "%s", text);
-    ck_assert_msg(fabs(left - right) <= fmax(1e-9, 0.50001 * unit), "%s: %g", text, left);
+    ck_assert_msg(fabs(left - right) <= 0.5 * unit + 1e-6 * fabs(right) + 1e-9, "%s: %g", text,
+                  left);
     return true;
 }
 
