@@ -166,15 +166,17 @@ function namesOf({ unit }, place) {
     return [...groups.values()].map(group => ({ ...group, name: best(group.all) }));
 }
 
-/* A formula of this place, the library's right one if no other is given, in these names: for y of A it says A. */
-function inLessonNames(place, formula = place.formula) {
-    const unit = state.lesson.tape.lines.find(({ line }) => line === place.line), own = namesOf({ unit }, place);
-    return formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
+const namesAt = place => namesOf({ unit: state.lesson.tape.lines.find(({ line }) => line === place.line) }, place);
+
+/* The library's right formula of this place, in these names: for y of A it says A. */
+function inLessonNames(place) {
+    const own = namesAt(place);
+    return place.formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
 }
 
-/* The same to be read, not typed: A × dA, in the symbols and signs of the page. */
-function typesetFormula(place, formula = place.formula) {
-    const unit = state.lesson.tape.lines.find(({ line }) => line === place.line), own = namesOf({ unit }, place);
+/* A formula to be read, not typed: A × dA, in the symbols and signs of the page. */
+function typesetFormula(place, formula) {
+    const own = namesAt(place);
     const symbol = ({ is, t }) => nameEl(is === "dy" ? gradName(symbolOf(t)) : symbolOf(t));
     return formula.replace(/\*/g, "×").replace(/-/g, "−").split(/([A-Za-z_]\w*)/).map(word => {
         const found = own.find(({ all }) => all.includes(word));
