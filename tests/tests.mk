@@ -135,10 +135,11 @@ run-libfuzzer: $(TARGETS)
 	@printf '%s\n' $^ | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I '{}' tests/fuzz/run-target '{}' $(or $(RUNS),100000)
 
 BROWSER = chromium
-PAGES   = explain additive
-page-test: $(BUILD)/explain ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
+PAGES   = explain additive pronounce
+page-test: $(BUILD)/explain $(BUILD)/pronounce ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
+	@$(BUILD)/pronounce --quiet --show taxi --hidden 16 --steps 100 --explain $(BUILD)/pronounce.html >/dev/null || [ $$? = 1 ]
 	@tests/page/test --$(BROWSER) $(PAGES:%=$(BUILD)/%.html)
 
 live-test: ## the WebAssembly module against the program, and suites built for it (needs node)

@@ -62,6 +62,7 @@ function readTerms() {
         cell.click();
         const { key } = cell.dataset, chosen = $(`#step .tab.main .c[data-key="${key}"]`);
         expect(chosen?.classList.contains("chosen"), `${where()}: a click does not choose ${key}`);
+        lookSources();
         const mean = $("#terms .mean"); /* softmax has a second line */
         mean?.remove();
         readLine(cell, $("#terms").textContent);
@@ -69,6 +70,14 @@ function readTerms() {
     }
     press("Escape");
     press("Escape");
+}
+
+/* Of each table that scrolls in itself the first number that is used is in view. */
+function lookSources() {
+    for (const grid of all("#step .grid")) {
+        const source = grid.querySelector(".source")?.getBoundingClientRect(), { left, right } = grid.getBoundingClientRect();
+        if (source) expect(source.left >= left - 1 && source.right <= right + 1, `${where()}: a number that is used is out of view`);
+    }
 }
 
 /* Whoever works out the printed numbers gets the printed result. */

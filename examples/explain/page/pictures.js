@@ -171,9 +171,15 @@ function opPicture(unit, main) {
             if (isSum) return sumOf(list.map(({ view, i, J }) =>
                 (J === 1 ? [factor(view, i)] : [constantTerm(J), " × ", factor(view, i)])));
             if (weights && isWeight(weights, j)) return weightTerms(weights, viewFor(weights.tensor), j);
-            return [{ note: name + " of ", isOf: true }, ...listed(list.filter((each, n) => isFirst(list, each, n))
-                .slice(0, MOST_TERMS).map(({ view, i }) => factor(view, i)))];
+            return [{ note: name + " of ", isOf: true }, ...someOf(list.filter((each, n) => isFirst(list, each, n)))];
         } };
+}
+
+/* "1.03, −0.56, … and 0.21, 0.12, …": as many numbers of each table. */
+function someOf(list) {
+    const views = [...new Set(list.map(({ view }) => view))], most = Math.floor(MOST_TERMS / views.length);
+    const some = view => list.filter(each => each.view === view).map(({ i }) => factor(view, i));
+    return views.map(some).flatMap((all, n) => [n ? " and " : "", ...listed(all.slice(0, most)), all.length > most ? ", …" : ""]);
 }
 
 /* The number that softmax multiplies its scores by; "" if it is 1. */

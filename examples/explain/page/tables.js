@@ -2,6 +2,8 @@
 "use strict";
 
 const MOST_COLUMNS = 16; /* a wider table scrolls in itself */
+const FEWER_COLUMNS = [12, 10, 8, 7, 6, 5, 4]; /* of tables of more than 8, if all tables then stand in one line */
+const NEXT_COLUMN = 12; /* pixels of the next column, which say that there are more */
 
 /* ---- how large ---------------------------------------------------------------------------------------------------- */
 
@@ -9,7 +11,10 @@ const SMALL = 28; /* pixels: a cell of a small table, without words: a mask, rea
 
 const rowLabels = view => (view.isMean || view.isSmall ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1
     ? String(view.rows) : "");
-const columnsOf = view => Math.min(view.columns, MOST_COLUMNS);
+/* How many columns of a table are in view at a time. */
+const columnsOf = (view, most) => (view.columns > 8 ? Math.min(view.columns, most) : view.columns);
+
+const isCut = (view, most) => view.columns > columnsOf(view, most);
 
 /* Pixels beside the cells of a table: the words or numbers of its rows. */
 function sideOf(view, isTight, k) {
@@ -23,20 +28,27 @@ const signsWidth = (items, isTight, gap, k) => sum(items.filter(item => item.op)
     (/^[()]$/.test(op) ? 18 * k : /^[a-z]{3}/.test(op) ? op.length * 11 * k : note && !isTight
         ? 54 * k : Math.max(18, op.length * 13) * k)));
 
+/* In one line, with fewer columns of large tables in view if need be; else in several lines, with all columns. */
+function layoutOf(items, W, H, all, mustWrap = false) {
+    const whole = layoutWith(items, W, H, all, mustWrap, MOST_COLUMNS);
+    if (!whole.wraps || mustWrap || all || W < 1000) return whole;
+    return FEWER_COLUMNS.map(most => layoutWith(items, W, H, all, false, most)).find(each => !each.wraps) || whole;
+}
+
 /* Cells as large as W by H pixels allow: all tables in one line; if they would be small, without notes and without row
  * words that repeat those of a table before; if they would be too small for their digits, in several lines. all: every
- * panel is drawn, not one; mustWrap: they do not fit in one line. */
-function layoutOf(items, W, H, all, mustWrap = false) {
+ * panel is drawn, not one; mustWrap: they do not fit in one line; most: columns of a table that are in view at a time. */
+function layoutWith(items, W, H, all, mustWrap, most) {
     const k = enlarged(), gap = 10 * k, tables = items.filter(item => item.table).map(item => item.table);
     const rowsIn = view => (view.onlyRow !== undefined ? 1 : view.rows), rows = Math.max(1, ...tables.map(rowsIn));
     tables.forEach((view, n) => (view.repeats = !all && tables.slice(0, n).some(before =>
         rowLabels(before) === rowLabels(view) && before.rows === view.rows)));
     const panels = view => (all ? view.panels : 1), large = tables.filter(view => !view.isSmall);
-    const columns = sum(large.map(view => columnsOf(view) * panels(view)));
-    const smallWidth = sum(tables.filter(view => view.isSmall).map(view => columnsOf(view) * (SMALL * k + 2)));
+    const columns = sum(large.map(view => columnsOf(view, most) * panels(view)));
+    const smallWidth = sum(tables.filter(view => view.isSmall).map(view => columnsOf(view, most) * (SMALL * k + 2)));
     const chars = Math.max(...large.map(view => Math.max(1, ...view.numbers.map(x => fix(x, view.format).length))));
     const least = Math.max(34, chars * 7.2 + 6) * k;
-    const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + gap +
+    const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + (isCut(view, most) ? NEXT_COLUMN : 0) + gap +
         (panels(view) - 1) * (20 + (isTight ? 2 : sideOf(view, false, k)))));
     const room = isTight => Math.floor((W - smallWidth - besides(isTight) - signsWidth(items, isTight, gap,
         k)) / columns) - 2;
@@ -47,20 +59,20 @@ function layoutOf(items, W, H, all, mustWrap = false) {
         cell = Math.min(...large.map(view => {
             const beside = all && W > 700 ? Math.min(panels(view), 2) : 1,
                 around = sideOf(view, false, k) + (W < 700 ? 60 : 40) * k;
-            return Math.floor((W - beside * around) / (columnsOf(view) * beside)) - 2;
+            return Math.floor((W - beside * around) / (columnsOf(view, most) * beside)) - 2;
         }));
         /* The result and the first table of its formula share a line, if both can be read there. */
         const [a, b] = large, pair = a && b && W > 700 && !all ? Math.floor((W - sideOf(a, false, k) - sideOf(b, false, k) - 80 * k) /
-            (columnsOf(a) + columnsOf(b))) - 2 : 0;
+            (columnsOf(a, most) + columnsOf(b, most))) - 2 : 0;
         if (pair >= least) cell = Math.min(cell, pair);
     }
     cell = Math.max(Math.min(least, 46 * k), Math.min(84 * k, cell));
-    const most = wraps ? (W < 700 ? 31 : 36) * k : (H - 158 * k) / rows;
-    const height = Math.max(24 * k, Math.min(40 * k, cell * 0.6, most));
+    const highest = wraps ? (W < 700 ? 31 : 36) * k : (H - 158 * k) / rows;
+    const height = Math.max(24 * k, Math.min(40 * k, cell * 0.6, highest));
     const font = Math.max(11 * k, Math.min(20 * k, height * 0.52, (cell - 10) / (chars * 0.575)));
     const heads = !wraps && tables.some(view => view.columnWords || (view.columns > 1 && !view.rowWords));
     return { cell, height, font, wraps, isTight, heads, isTall: tables.some(view => view.columnWords), rows, columns,
-        least };
+        least, most };
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------------------------ */
@@ -124,14 +136,15 @@ function drawTable(view, layout, all) {
 
 /* isNext: it stands beside another panel, and may leave out the words of its rows. */
 function drawGrid(view, layout, p, chars, isNext) {
-    const { rows, columns, rowWords, columnWords } = view, isWordless = columns > 1 && !rowWords;
+    const { rows, columns, rowWords, columnWords } = view, isWordless = columns > 1 && !rowWords,
+        isWide = isCut(view, layout.most);
     const labels = rowLabels(view) && !(layout.isTight && (view.repeats || isNext)), only = view.onlyRow;
     const shown = only === undefined ? range(rows, r => r) : [Math.min(only, rows - 1)];
     const top = c => el("span", { class: `h top ${columnWords ? "word" : layout.isTall ? "tall" : ""}` },
         columnWords ? columnWords[c] : isWordless ? String(c) : " ");
-    return el("div", { class: "grid" + (columns > MOST_COLUMNS ? " wide" : ""), role: "grid",
-        "aria-label": plain(view.name), "--cols": columns,
-        "--chars": chars },
+    return el("div", { class: "grid" + (isWide ? " wide" : ""), role: "grid", onscroll: isWide ? drawCurves : null,
+        "aria-label": plain(view.name), "--cols": columns, "--chars": chars, "--in-view": isWide && columnsOf(view, layout.most),
+        "--side": isWide && `${NEXT_COLUMN + (labels ? sideOf(view, false, enlarged()) : 0)}px` },
     !view.isSmall && (columnWords || isWordless || layout.heads) &&
         el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
     shown.map(r => el("div", { role: "row", class: "r" },

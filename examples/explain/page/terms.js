@@ -40,7 +40,7 @@ function showTerms() {
             ? drawTerms(view, i, terms, isHidden, isOpen) : drawInput(view, i, key, isHidden),
     view.isMain && picture.mean && isOpen && drawMean(picture.meanOf(i)));
     mark(cell, key, isOpen && terms ? terms.map(term => term.key) : terms ? [] : dependents(key));
-    if (key !== state.hover) bringIntoView(cell);
+    if (key !== state.hover) bringAllIntoView(cell);
     drawCurves();
     drawDerivatives(view, i);
 }
@@ -121,6 +121,12 @@ function drawInto(keys) {
     return el("span", { class: "note" }, "  goes into ", keys.length > most && `${keys.length} numbers of `,
         nameEl(main.name),
         keys.length <= most && listed(keys.map(link)));
+}
+
+/* The cell, and in each other table the first cell that it is made from. */
+function bringAllIntoView(cell) {
+    const others = [...byId("step").querySelectorAll(".grid")].filter(grid => !grid.contains(cell));
+    for (const each of [cell, ...others.map(grid => grid.querySelector(".source")).filter(Boolean)]) bringIntoView(each);
 }
 
 /* A table that scrolls in itself shows the cell. */
