@@ -53,7 +53,8 @@ function forwardSentence(unit, y, list) {
         (state.printing ? "" : " Press o to see them one by one.");
     if (product) return `Each number of ${y} is a row of \`${symbolOf(product.a)}\` times a column of \`${b}\`: products, added up.`;
     if (parts.some(part => part.factor)) return `Each row of ${y} becomes weights: positive, with the sum 1.`;
-    return list ? `${y} is made from ${list}.` : `${y} is made.`;
+    const meaning = unit.formula && !isLinear(unit) && !formulaItems(unit, valueView) ? `: ${unit.formula}` : "";
+    return list ? `${y} is made from ${list}${meaning}.` : `${y} is made.`;
 }
 
 function drawWords() {
