@@ -141,19 +141,20 @@ static void show(EncoderDecoder *net) {
 /* ---- what was learned --------------------------------------------------------------------------
  */
 
-static double sum(const double *x) {
-    double total = 0;
-    for (int i = 0; i <= WORD_MAX; i++) total += x[i];
-    return total;
+static void print_said(const char *letters, const Said *s) {
+    printf("%7s  %5.0f  %.4f  %.4f        %.4f  %.4f\n", letters, s->words, s->right / s->words,
+           s->table_right / s->words, s->wrong / s->sounds, s->table_wrong / s->sounds);
 }
 
 static void print_by_length(const Score *s) {
-    printf("letters  words   right   the table's\n");
-    for (int n = 0; n <= WORD_MAX; n++)
-        if (s->words[n] > 0)
-            printf("%7d  %5.0f  %.4f  %.4f\n", n, s->words[n], s->right[n] / s->words[n],
-                   s->table_right[n] / s->words[n]);
-    printf("  sounds wrong  %.4f  %.4f\n", s->wrong / s->sounds, s->table_wrong / s->sounds);
+    char letters[16];
+    printf("%14s  words right           sounds wrong\nletters  words  %-6s  %-12s  %-6s  table\n",
+           "", "model", "table", "model");
+    for (int n = 0; n <= WORD_MAX; n++) {
+        snprintf(letters, sizeof letters, "%d", n);
+        if (s->by_length[n].words > 0) print_said(letters, &s->by_length[n]);
+    }
+    print_said("all", &s->all);
 }
 
 /* The bounds are for the held-out words, by which they were chosen. */
@@ -167,15 +168,17 @@ static void evaluate(EncoderDecoder *net) {
     show(net);
     const Score s = score_of(net, &dictionary, &alignment, &table, final ? FINAL : HELD_OUT);
     if (tensor_error()) return;
-    const double right = sum(s.right) / sum(s.words), counting = sum(s.table_right) / sum(s.words);
+    const double right = s.all.right / s.all.words, agree = s.agree / s.all.sounds;
     print_by_length(&s);
-    report("sounds wrong", s.wrong / s.sounds, "<", 0.11);
+    report("sounds wrong", s.all.wrong / s.all.sounds, "<", 0.11);
     report("words right", right, ">=", 0.58);
-    report("words right by the letter table", counting, "<", right);
+    report("words right by the letter table", s.all.table_right / s.all.words, "<", right);
     if (!has_attention(net)) return;
     report("looks that never go left", 1 - s.left / s.steps, ">=", 0.99);
-    report("looks at the alignment's letter", s.agree / s.sounds, ">=", 0.94);
+    report("looks at the alignment's letter", agree, ">=", 0.94);
+    report("the diagonal at the alignment's letter", s.diagonal / s.all.sounds, "<", agree);
     report("weight of a silent letter", s.on_silent / s.silent, "<", 0.35);
+    report("weight of a letter that says a sound", s.on_sounding / s.sounding, ">=", 0.9);
 }
 
 /* ---- one word step by step ---------------------------------------------------------------------
@@ -239,7 +242,23 @@ static Tensor *page_sum(const EncoderDecoder *net, const Seen *s) {
                                     1 / sqrt((double)options.hidden));
     Tensor *weights = ag_name(ag_softmax(ag_name(scores, "scores"), 2), "attention_weights");
     Tensor *contexts = ag_name(ag_bmm(weights, s->values), "contexts"); /* (1, S, h) */
-    return ag_name(ag_sum(ag_mul(s->context_grad, contexts)), "sum(G contexts)");
+    Tensor *products = ag_name(ag_mul(s->context_grad, contexts), "G contexts");
+    return ag_name(ag_sum(products), "sum(G contexts)");
+}
+
+/* The words of a page: the sounds of its rows, with the end, and the letters of its columns. */
+typedef struct {
+    const char *sound[MOST_SAID + 2], *letter[WORD_MAX + 1]; /* then a NULL */
+    char text[WORD_MAX][2];
+} PageWords;
+
+static void name_page(PageWords *page, const Word *word, const int64_t *sound) {
+    const int n = count_sounds(sound);
+    for (int i = 0; i <= n; i++) page->sound[i] = dictionary.sound[sound[i]];
+    for (int l = 0; l < word->num_letters; l++) {
+        page->text[l][0] = word->text[l];
+        page->letter[l] = page->text[l];
+    }
 }
 
 /* Writes the page of one word. A page cannot show the matrices of the model. So the whole model
@@ -248,6 +267,7 @@ static Tensor *page_sum(const EncoderDecoder *net, const Seen *s) {
 static void explain(EncoderDecoder *net) {
     const int number = shortest();
     const Word *word = &dictionary.word[number];
+    PageWords page = {.sound = {NULL}};
     char text[512], sounds[8 * (MOST_SAID + 1)];
     nn_train(net, false);
     tape_begin_no_grad();
@@ -256,6 +276,7 @@ static void explain(EncoderDecoder *net) {
     int64_t answers[MOST_SAID + 1] = {0};
     tensor_to_int64s(batch.answers, answers);
     print_sounds(sounds, sizeof sounds, answers, count_sounds(answers));
+    name_page(&page, word, answers);
     const Seen seen = see(net, &batch);
     tape_end();
     recording_prepare(net);
@@ -263,22 +284,30 @@ static void explain(EncoderDecoder *net) {
     Tensor *sum = page_sum(net, &seen);
     snprintf(text, sizeof text,
              "The word %s after %" PRId64 " steps of training. Its sounds are%s; the model's loss "
-             "is %.4f. Row i of `attention_weights` says where the model looks before sound i, the "
-             "last row is the end of the word, and column j is letter j.",
+             "is %.4f. A row of `attention_weights` says where the model looks before a sound, the "
+             "last row is the end of the word; a column is a letter.",
              word->text, run.step, sounds, seen.loss);
     const Recording recording = {
         .title = "pronounce",
         .idea = "The loss knows the right sounds; the gradient of the scores finds their letters.",
         .command = "build/pronounce --explain FILE.html",
         .columns = "",
-        .text = {text, "The page is too small for the rest of the model: it has only `G`, the "
-                       "gradient of the model's loss by the contexts. The last line, sum(G "
-                       "contexts), has the gradient `G`, so all gradients before it are gradients "
-                       "of the loss. `keys` and `values` come from one vector of each letter, the "
-                       "state of the encoder; here their gradients are apart."},
+        .text =
+            {text,
+             net->additive
+                 ? "A score adds a query and a key: `queries` are W_q times the states of the "
+                   "decoder, `keys` are W_k times the states of the encoder. `values` are these "
+                   "states themselves; here the gradients of keys and values are apart."
+                 : "`queries` are the states of the decoder, `keys` and `values` those of the "
+                   "encoder; here the gradients of keys and values are apart.",
+             "The page is too small for the rest of the model: it has only `G`, the gradient "
+             "of the model's loss by the contexts. The last line, sum(G contexts), has the "
+             "gradient `G`, so all gradients before it are gradients of the loss."},
         .formula = {net->additive ? "attention_weights = softmax(w tanh(queries + keys))"
                                   : "attention_weights = softmax(queries keys' / sqrt(d))",
-                    "contexts = attention_weights values", "G = d loss of the model / d contexts"}};
+                    "contexts = attention_weights values", "G = d loss of the model / d contexts"},
+        .queries = page.sound,
+        .keys = page.letter};
     recording_end(net, sum, &recording, run.explain);
 }
 
@@ -336,7 +365,8 @@ int main(int argc, char **argv) {
     Optimizer *adamw = nn_adamw_new(net, (AdamWConfig){.lr = run.lr, .weight_decay = decay});
     training_must_match(&run, "attention", which_attention());
     training_must_match(&run, "list of sounds", sound_names());
-    training_must_match(&run, "choice of training words", dictionary_is_trained(&dictionary));
+    training_must_match(&run, "choice of training words (--words, --show)",
+                        dictionary_is_trained(&dictionary));
     training_begin(&run, net, adamw);
     train(net, adamw);
     if (training_finish(&run)) evaluate(net);

@@ -14,7 +14,7 @@ static double says(const Alignment *a, const Word *w, int letter, int from, int 
     return sum;
 }
 
-/* best[l][i]: log p of the best alignment of the first l letters and the first i sounds;
+/* best[l][i]: log score of the best alignment of the first l letters and the first i sounds;
  * best[l + 1][i] = max over k of best[l][i - k] + log p(letter l says sounds i - k .. i - 1) */
 void alignment_of(const Alignment *a, const Word *w, int letter[WORD_MAX]) {
     double best[WORD_MAX + 1][WORD_MAX + 1];
@@ -52,6 +52,8 @@ static void divide(Alignment *a, double counts[LETTERS][MAX_SOUNDS]) {
     }
 }
 
+int diagonal_letter(const Word *w, int i) { return i * w->num_letters / w->num_sounds; }
+
 /* The first round has no probabilities: the sounds are spread over the letters, beginning at the
  * first. (Words with more sounds than letters wait for the second round.) This start also decides
  * what the probabilities cannot: if two letters always stand together for one sound, as ng does,
@@ -59,7 +61,7 @@ static void divide(Alignment *a, double counts[LETTERS][MAX_SOUNDS]) {
 static bool align(const Alignment *a, const Word *w, int round, int letter[WORD_MAX]) {
     if (round > 0) alignment_of(a, w, letter);
     else
-        for (int i = 0; i < w->num_sounds; i++) letter[i] = i * w->num_letters / w->num_sounds;
+        for (int i = 0; i < w->num_sounds; i++) letter[i] = diagonal_letter(w, i);
     return round > 0 || w->num_sounds <= w->num_letters;
 }
 

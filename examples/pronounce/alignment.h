@@ -2,9 +2,9 @@
  * expectation-maximisation: align all words with the probabilities of now, count, and divide.
  *
  * Letters say sounds from left to right. A letter says nothing, or one sound, or a few (the x of
- * box says K S). The probability of an alignment is the product of p(sound | letter) over all
- * sounds, and of p(silence | letter) over all silent letters. Viterbi's algorithm finds the most
- * probable alignment of a word. */
+ * box says K S). The score of an alignment is the product of p(sound | letter) over all sounds, and
+ * of p(silence | letter) over all silent letters. Viterbi's algorithm finds the alignment of a word
+ * with the largest score. */
 #ifndef TAPEHEAD_EXAMPLES_ALIGNMENT_H
 #define TAPEHEAD_EXAMPLES_ALIGNMENT_H
 
@@ -17,6 +17,10 @@ typedef struct {
 
 /* Learns from the words that are trained on. */
 void alignment_learn(Alignment *a, const Dictionary *d);
+
+/* The letter of sound i if the sounds are spread evenly over the letters: what needs no learning,
+ * where the learning begins, and the bar for it. */
+int diagonal_letter(const Word *word, int i);
 
 /* letter[i] becomes the index of the letter that says sound i. */
 void alignment_of(const Alignment *a, const Word *word, int letter[WORD_MAX]);

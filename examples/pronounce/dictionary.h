@@ -35,7 +35,7 @@ typedef struct {
     Tensor *letters; /* (N, T) */
     Tensor *lengths; /* (N): letters of each */
     Tensor *before;  /* (N, S): the sounds of a word, after a 0 */
-    Tensor *answers; /* (N, S): the sounds, then a 0, then AG_IGNORE_NONE or NO_SOUND */
+    Tensor *answers; /* (N, S): the sounds, then a 0, then NO_SOUND */
 } Batch;
 enum { NO_SOUND = -100 };
 

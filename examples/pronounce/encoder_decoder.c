@@ -28,7 +28,8 @@ EncoderDecoder *encoder_decoder_new(const EncoderDecoderOptions *options, int64_
 
 Tensor *encode(EncoderDecoder *net, Tensor *letters, Tensor *lengths) {
     Tensor *x = nn_dropout_forward(net->dropout, nn_embedding_forward(net->letters, letters));
-    Tensor *both[] = {gru_forward(net->forward, x, NULL), gru_backward(net->backward, x, lengths)};
+    Tensor *both[] = {gru_forward(net->forward, x, NULL),
+                      gru_forward_reversed(net->backward, x, lengths)};
     return ag_cat(both, 2, 2);
 }
 

@@ -47,7 +47,8 @@ Tensor *gru_forward(Gru *gru, Tensor *x, Tensor *h) {
     return T > 0 ? ag_stack(states, (int)T, 1) : NULL;
 }
 
-/* Turns the sequences around, each within its length; what is after the end stays there. */
+/* Turns the sequences around, each within its length: x_t becomes x_(n - 1 - t) of a sequence of n.
+ * What is after the end stays there. */
 static Tensor *turned(Tensor *x, Tensor *lengths) {
     const int64_t B = tensor_size(x, 0), T = tensor_size(x, 1), D = tensor_size(x, 2);
     Tensor *t = tape_own(tensor_arange_of(0, (double)T, 1, I64));
@@ -56,6 +57,6 @@ static Tensor *turned(Tensor *x, Tensor *lengths) {
     return ag_gather(x, 1, ag_expand(ag_unsqueeze(from, 2), SHAPE(B, T, D)));
 }
 
-Tensor *gru_backward(Gru *gru, Tensor *x, Tensor *lengths) {
+Tensor *gru_forward_reversed(Gru *gru, Tensor *x, Tensor *lengths) {
     return turned(gru_forward(gru, turned(x, lengths), NULL), lengths);
 }

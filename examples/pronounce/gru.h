@@ -23,8 +23,8 @@ typedef struct {
 Gru *gru_new(int64_t in, int64_t size);
 /* x (B, T, in) -> all states (B, T, H). h is the state before the first, (B, H); NULL: 0. */
 Tensor *gru_forward(Gru *gru, Tensor *x, Tensor *h);
-/* The same from the last x to the first: state t has read x_t and all after it. lengths, I64 (B):
- * sequence b ends before x_(lengths[b]). */
-Tensor *gru_backward(Gru *gru, Tensor *x, Tensor *lengths);
+/* The same from the last x to the first, the other direction of a bidirectional GRU: state t has
+ * read x_t and all after it. lengths, I64 (B): sequence b ends before x_(lengths[b]). */
+Tensor *gru_forward_reversed(Gru *gru, Tensor *x, Tensor *lengths);
 
 #endif

@@ -22,6 +22,15 @@ int edit_distance(const uint8_t *a, int n, const uint8_t *b, int m) {
 
 enum { AT_ONCE = 128 };
 
+static void add(Said *sum, const Said *x) {
+    sum->words += x->words;
+    sum->right += x->right;
+    sum->table_right += x->table_right;
+    sum->sounds += x->sounds;
+    sum->wrong += x->wrong;
+    sum->table_wrong += x->table_wrong;
+}
+
 /* A word that does not end has two sounds for each letter. */
 static void score_word(Score *score, const Word *w, const int64_t *said, const LetterTable *table) {
     uint8_t sound[SOUNDS_A_LETTER * WORD_MAX];
@@ -30,12 +39,9 @@ static void score_word(Score *score, const Word *w, const int64_t *said, const L
     const int wrong = edit_distance(w->sound, w->num_sounds, sound, n);
     n = letter_table_say(table, w, sound);
     const int table_wrong = edit_distance(w->sound, w->num_sounds, sound, n);
-    score->words[w->num_letters]++;
-    score->sounds += w->num_sounds;
-    score->wrong += wrong;
-    score->table_wrong += table_wrong;
-    score->right[w->num_letters] += wrong == 0;
-    score->table_right[w->num_letters] += table_wrong == 0;
+    const Said word = {1, wrong == 0, table_wrong == 0, w->num_sounds, wrong, table_wrong};
+    add(&score->by_length[w->num_letters], &word);
+    add(&score->all, &word);
 }
 
 /* weights: those of the word, a row of T for each sound. */
@@ -53,6 +59,7 @@ static void score_looks(Score *score, const Word *w, const double *weights, int6
         }
         says[letter[i]] = true;
         score->agree += look == letter[i];
+        score->diagonal += diagonal_letter(w, i) == letter[i];
         score->steps += i > 0;
         score->left += i > 0 && look < before;
         before = look;
@@ -89,7 +96,7 @@ static void score_batch(Score *score, EncoderDecoder *net, const Dictionary *d,
 
 Score score_of(EncoderDecoder *net, const Dictionary *d, const Alignment *alignment,
                const LetterTable *table, Part part) {
-    Score score = {.sounds = 0};
+    Score score = {.steps = 0};
     int next = 0;
     tape_begin_no_grad();
     Tensor *numbers = dictionary_part(d, part, &next, AT_ONCE);

@@ -5,16 +5,21 @@
 #include "encoder_decoder.h"
 #include "letter_table.h"
 
-/* Sums over the words of a part of the dictionary. */
+/* Sums over words. wrong: edits, the distance of what was said from what is right. */
 typedef struct {
-    double words[WORD_MAX + 1]; /* by the number of letters */
-    double right[WORD_MAX + 1], table_right[WORD_MAX + 1];
-    double sounds, wrong, table_wrong; /* wrong: edits, the distance from what was said */
+    double words, right, table_right;
+    double sounds, wrong, table_wrong;
+} Said;
+
+typedef struct {
+    Said by_length[WORD_MAX + 1]; /* by the number of letters */
+    Said all;
 
     /* Looks: the letter with the largest weight, for each sound of the dictionary, given the right
      * sounds before it. These are 0 for a model without attention. */
     double steps, left;            /* from a sound to the next one; looks that go to the left */
     double agree;                  /* looks at the letter of the alignment */
+    double diagonal;               /* the same of a look that only counts: diagonal_letter */
     double silent, sounding;       /* letters that say nothing, letters that say something */
     double on_silent, on_sounding; /* the weight on them, a sum over the sounds of the word */
 } Score;

@@ -69,7 +69,7 @@ START_TEST(both_directions_with_lengths) {
     Tensor *x = ag_requires_grad(tensor_clone(torchs("x")));
     Tensor *lengths = torchs("lengths");
     tape_begin();
-    Tensor *both[] = {gru_forward(forward, x, NULL), gru_backward(backward, x, lengths)};
+    Tensor *both[] = {gru_forward(forward, x, NULL), gru_forward_reversed(backward, x, lengths)};
     Tensor *t = tape_own(tensor_arange_of(0, 6, 1, I64));
     Tensor *ended = ag_unsqueeze(ag_ge(t, ag_unsqueeze(lengths, 1)), 2);
     Tensor *states = ag_masked_fill(ag_cat(both, 2, 2), ended, 0);
@@ -108,7 +108,7 @@ START_TEST(an_error_before_the_gru_stays) {
     tape_begin();
     tensor_fail("the first error");
     ck_assert_ptr_null(gru_forward(gru, NULL, NULL));
-    ck_assert_ptr_null(gru_backward(gru, NULL, NULL));
+    ck_assert_ptr_null(gru_forward_reversed(gru, NULL, NULL));
     expect_error("the first error");
     tape_end();
     nn_free(gru);
@@ -436,7 +436,8 @@ END_TEST
  * sound. */
 START_TEST(the_score_of_a_mean) {
     LetterTable table;
-    double words = 0, right = 0, sounds = 0, on = 0, first = 0;
+    double words = 0, right = 0, sounds = 0, on = 0, first = 0, diagonal = 0;
+    int letter[WORD_MAX];
     read_words(SMALL_WORDS, "xo");
     alignment_learn(&alignment, &d);
     ck_assert(letter_table_learn(&table, &d, &alignment));
@@ -444,20 +445,24 @@ START_TEST(the_score_of_a_mean) {
     const Score s = score_of(net, &d, &alignment, &table, HELD_OUT);
     for (const Word *w = d.word; w < d.word + d.num_words; w++)
         if (w->part == HELD_OUT) {
+            alignment_of(&alignment, w, letter);
+            for (int i = 0; i < w->num_sounds; i++)
+                diagonal += letter[i] == (int)((double)i / w->num_sounds * w->num_letters);
             sounds += w->num_sounds;
             first++;
         }
     for (int n = 0; n <= WORD_MAX; n++) {
-        words += s.words[n];
-        right += s.table_right[n];
+        words += s.by_length[n].words;
+        right += s.by_length[n].table_right;
     }
     on = s.on_silent + s.on_sounding;
     ck_assert_int_eq((int)words, words_in(HELD_OUT));
     ck_assert_double_eq(right, words);
-    ck_assert_double_eq(s.table_wrong, 0);
-    ck_assert_double_eq(s.sounds, sounds);
+    ck_assert_double_eq(s.all.table_wrong, 0);
+    ck_assert_double_eq(s.all.sounds, sounds);
     ck_assert_double_eq(s.steps, sounds - words);
     ck_assert_double_eq(s.left, 0);
+    ck_assert_double_eq(s.diagonal, diagonal);
     ck_assert_double_eq_tol(on, sounds, 1e-9);
     ck_assert(s.agree >= first && s.agree < 2 * first); /* the first sound, and the x of xa */
     nn_free(net);
@@ -539,7 +544,7 @@ START_TEST(models_of_the_same_shapes) {
     expect_failure(SMALL "--attention mean --load $D/dot",
                    "its attention is 1, and in this run it");
     expect_failure(SMALL "--attention dot --load $D/dot --show baki",
-                   "its choice of training words is different in this run");
+                   "its choice of training words (--words, --show) is different in this run");
     ck_assert_int_eq(shell("sed 's/ UW/ UH/' " SMALL_WORDS " >$D/words"), 0);
     expect_failure(SMALL "--attention dot --load $D/dot --words $D/words",
                    "its list of sounds is different in this run");
