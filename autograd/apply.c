@@ -11,20 +11,20 @@ static const char *types_text(InputType type) {
     return tensor_dtype_name(type == INT64 ? I64 : BOOL);
 }
 
-/* Checks that the op takes the type of input i, and that the earlier inputs with the same set of
- * types have this type, too. */
+/* Checks that the op takes the type of input i, and that the first input with the same set of types
+ * has this type, too. */
 static bool check_type(const Op *op, int i, Tensor *const *in) {
     const InputType type = input_of(op, i)->type & ANY;
     const DType is = in[i]->dtype;
     if (!(type >> is & 1))
         return tensor_fail("%s: %s is %s: it must be %s; convert it with ag_to", op->name,
                            input_of(op, i)->name, tensor_dtype_name(is), types_text(type));
-    for (int j = 0; j < i; j++) /* what takes ANY is not compared */
-        if ((input_of(op, j)->type & SAME) == type && in[j] && in[j]->dtype != is)
-            return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
-                               input_of(op, j)->name, tensor_dtype_name(in[j]->dtype),
-                               input_of(op, i)->name, tensor_dtype_name(is));
-    return true;
+    int j = 0; /* the first input with this set; what takes ANY is not compared */
+    while (j < i && ((input_of(op, j)->type & SAME) != type || !in[j])) j++;
+    if (in[j]->dtype == is) return true;
+    return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
+                       input_of(op, j)->name, tensor_dtype_name(in[j]->dtype),
+                       input_of(op, i)->name, tensor_dtype_name(is));
 }
 
 /* Checks that no error is pending, no required input is NULL, the types are right and a tape is
