@@ -15,6 +15,7 @@ Tensor *ag_pad(Tensor *x, int dim, int64_t before, int64_t after, double value) 
     if (before < 0 || after < 0)
         return tensor_fail("pad: %lld before and %lld after: they must be at least 0",
                            (long long)before, (long long)after);
+    if (!tensor_check_value("pad", x->dtype, value)) return NULL;
     if (before == 0 && after == 0) return x;
     Shape first = x->shape, last = x->shape;
     first.dim[d] = before;
@@ -33,7 +34,7 @@ OP_TEXT(pad_sequence) = {
     .gradient = "each sequence gets its part of dy",
 };
 
-/* All sizes but the first must be equal. */
+/* The first dimension is the length, and may differ; y has one dimension more. */
 static bool check_sequence(Tensor **list, int i) {
     if (!list[i]) return tensor_fail("pad_sequence: sequence %d is NULL", i);
     if (!tensor_check_readable("pad_sequence", list[i])) return false;
@@ -43,8 +44,11 @@ static bool check_sequence(Tensor **list, int i) {
                            tensor_dtype_name(list[0]->dtype), i, tensor_dtype_name(list[i]->dtype));
     const Shape shape = list[i]->shape;
     Shape same = list[0]->shape;
-    if (shape.ndim > 0 && same.ndim > 0) same.dim[0] = shape.dim[0];
-    if (shape.ndim == 0 || !shape_equal(shape, same))
+    if (shape.ndim == 0 || shape.ndim == TENSOR_MAX_DIMS)
+        return tensor_fail("pad_sequence: sequence %d is %s: it must have from 1 to %d dimensions",
+                           i, tensor_shape_text(shape), TENSOR_MAX_DIMS - 1);
+    same.dim[0] = shape.dim[0];
+    if (!shape_equal(shape, same))
         return tensor_fail("pad_sequence: sequence 0 is %s and sequence %d is %s: all sizes but "
                            "the first must be equal",
                            tensor_shape_text(list[0]->shape), i, tensor_shape_text(shape));
@@ -68,6 +72,7 @@ Tensor *ag_pad_sequence(Tensor **list, int n, double value) {
     const int64_t length = longest(list, n), bytes = n * (int64_t)sizeof(Tensor *);
     Tensor **rows = length < 0 ? NULL : tensor_cache_alloc(bytes);
     if (!rows) return NULL;
+    tensor_check_value("pad_sequence", list[0]->dtype, value);
     for (int i = 0; i < n; i++)
         rows[i] = ag_pad(list[i], 0, 0, length - list[i]->shape.dim[0], value);
     Tensor *y = ag_stack(rows, n, 0);

@@ -434,7 +434,10 @@ static bool cat_shape(const Node *n, Shape *shape) {
                 "%d must be equal",
                 n->op->name, first, tensor_shape_text(n->in[first]->shape), i, tensor_shape_text(s),
                 n->at.dim);
-        size = s.dim[n->at.dim] > INT64_MAX - size ? INT64_MAX : size + s.dim[n->at.dim];
+        if (s.dim[n->at.dim] > INT64_MAX - size)
+            return tensor_fail("%s: dimension %d has more than 2^63 - 1 elements", n->op->name,
+                               n->at.dim);
+        size += s.dim[n->at.dim];
     }
     shape->dim[n->at.dim] = size;
     return true;
