@@ -96,7 +96,10 @@ int main(int argc, char **argv) {
         flags_misuse("recall", "--pairs %" PRId64 " needs at least as many --keys, not %" PRId64,
                      options.pairs, options.keys);
     if (options.no_scale && strcmp(options.attention, "dot") != 0)
-        flags_misuse("recall", "--no-scale is for --attention dot: the other has no scale");
+        flags_misuse("recall", "--no-scale is for --attention dot: the others have no scale");
+    if (options.dropout > 0 && strcmp(options.attention, "mean") == 0)
+        flags_misuse("recall", "--dropout is for --attention dot and additive: mean has no weights "
+                               "to lose");
     Recall *net = recall_new(&options);
     recall_show_input(net);
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = run.lr, .momentum = momentum});

@@ -139,6 +139,8 @@ START_TEST(flags_that_contradict_each_other) {
     expect_misuse("--pairs 27");
     expect_misuse("--keys 9");
     expect_misuse("--attention additive --no-scale");
+    expect_misuse("--attention mean --no-scale");
+    expect_misuse("--attention mean --dropout 0.1");
     expect_misuse("--attention cosine");
 }
 END_TEST
