@@ -69,12 +69,15 @@ static void show_input(EncoderDecoder *net) {
 
 /* ---- words to show --------------------------------------------------------------------------- */
 
+enum { SOUNDS_TEXT = (MOST_SAID + 1) * (1 + sizeof *dictionary.sound) };
+
 /* " N AY T" */
-static void print_sounds(char *text, size_t size, const int64_t *sound, int n) {
+static void print_sounds(char text[SOUNDS_TEXT], const int64_t *sound, int n) {
     size_t at = 0;
     *text = '\0';
-    for (int i = 0; i < n && at < size; i++)
-        at += (size_t)snprintf(text + at, size - at, " %s", dictionary.sound[sound[i]]);
+    for (int i = 0; i < n && at < SOUNDS_TEXT; i++)
+        at += (size_t)snprintf(text + at, SOUNDS_TEXT - at, " %s",
+                               tensor_name_text(dictionary.sound[sound[i]]));
 }
 
 /* The sounds of a word in the dictionary. */
@@ -98,11 +101,11 @@ static bool is_right(const Word *word, const int64_t *said, int n) {
 /* Prints "knight  N AY T", and what the dictionary says instead. */
 static void print_word(const Word *word, const int64_t *said) {
     int64_t right[WORD_MAX];
-    char text[8 * MOST_SAID];
+    char text[SOUNDS_TEXT];
     const int n = count_sounds(said);
-    print_sounds(text, sizeof text, said, n);
+    print_sounds(text, said, n);
     printf("%-10s %s", word->text, text);
-    print_sounds(text, sizeof text, right, right_sounds(word, right));
+    print_sounds(text, right, right_sounds(word, right));
     if (word->num_sounds && !is_right(word, said, n)) printf("   (the dictionary:%s)", text);
     putchar('\n');
 }
@@ -157,28 +160,29 @@ static void print_by_length(const Score *s) {
     print_said("all", &s->all);
 }
 
-/* The bounds are for the held-out words, by which they were chosen. */
-static void report(const char *what, double value, const char *relation, double bound) {
-    if (final) printf("final  %s  %.4f\n", what, value);
-    else training_expect(&run, what, value, relation, bound);
+/* The bounds are for the held-out words, by which they were chosen. Of nothing there is no part. */
+static void report(const char *what, double part, double of, const char *relation, double bound) {
+    if (of > 0 && final) printf("final  %s  %.4f\n", what, part / of);
+    if (of > 0 && !final) training_expect(&run, what, part / of, relation, bound);
 }
 
 static void evaluate(EncoderDecoder *net) {
     nn_train(net, false);
     show(net);
+    if (run.step < run.steps) return; /* after Ctrl-C */
     const Score s = score_of(net, &dictionary, &alignment, &table, final ? FINAL : HELD_OUT);
     if (tensor_error()) return;
-    const double right = s.all.right / s.all.words, agree = s.agree / s.all.sounds;
+    const double spoken = s.all.words, sounds = s.all.sounds;
     print_by_length(&s);
-    report("sounds wrong", s.all.wrong / s.all.sounds, "<", 0.11);
-    report("words right", right, ">=", 0.58);
-    report("words right by the letter table", s.all.table_right / s.all.words, "<", right);
+    report("sounds wrong", s.all.wrong, sounds, "<", 0.11);
+    report("words right", s.all.right, spoken, ">=", 0.58);
+    report("words right by the letter table", s.all.table_right, spoken, "<", s.all.right / spoken);
     if (!has_attention(net)) return;
-    report("looks that never go left", 1 - s.left / s.steps, ">=", 0.99);
-    report("looks at the alignment's letter", agree, ">=", 0.94);
-    report("the diagonal at the alignment's letter", s.diagonal / s.all.sounds, "<", agree);
-    report("weight of a silent letter", s.on_silent / s.silent, "<", 0.35);
-    report("weight of a letter that says a sound", s.on_sounding / s.sounding, ">=", 0.9);
+    report("looks that never go left", s.steps - s.left, s.steps, ">=", 0.99);
+    report("looks at the alignment's letter", s.agree, sounds, ">=", 0.94);
+    report("the diagonal at the alignment's letter", s.diagonal, sounds, "<", s.agree / sounds);
+    report("weight of a silent letter", s.on_silent, s.silent, "<", 0.35);
+    report("weight of a letter that says a sound", s.on_sounding, s.sounding, ">=", 0.9);
 }
 
 /* ---- one word step by step ---------------------------------------------------------------------
@@ -268,14 +272,14 @@ static void explain(EncoderDecoder *net) {
     const int number = shortest();
     const Word *word = &dictionary.word[number];
     PageWords page = {.sound = {NULL}};
-    char text[512], sounds[8 * (MOST_SAID + 1)];
+    char text[1024], sounds[SOUNDS_TEXT];
     nn_train(net, false);
     tape_begin_no_grad();
     Batch batch = batch_of(number);
     if (word->num_sounds == 0) as_said(net, &batch);
     int64_t answers[MOST_SAID + 1] = {0};
     tensor_to_int64s(batch.answers, answers);
-    print_sounds(sounds, sizeof sounds, answers, count_sounds(answers));
+    print_sounds(sounds, answers, count_sounds(answers));
     name_page(&page, word, answers);
     const Seen seen = see(net, &batch);
     tape_end();
@@ -321,8 +325,8 @@ static const Flag flags[] = {
     TEXT_FLAG("--words", words, "FILE", "examples/data/pronounce.txt",
               "The dictionary: a word and its sounds in each line."),
     TEXT_FLAG("--show", shown, "WORDS", "daughter,light,knight,box,psychology,taxi",
-              "Words to show, in any spelling. They, and words that begin as they do, are not\n"
-              "trained on."),
+              "Words to show, in any spelling. Those of the dictionary, and words that begin with\n"
+              "the same four letters, are not trained on."),
     INTEGER_FLAG("--hidden", options.hidden, 2, 1024, "from 2 to 1024",
                  "The size of the vectors, even."),
     NUMBER_FLAG("--dropout", options.dropout, 0, 1, "from 0 to 1", "Probability of dropout."),
@@ -337,15 +341,6 @@ static Tensor *which_attention(void) {
     int64_t i = 0;
     while (strcmp(all[i], options.attention) != 0) i++;
     return tensor_from_int64s(SCALAR, &i);
-}
-
-static Tensor *sound_names(void) {
-    int64_t letter[sizeof dictionary.sound];
-    for (size_t i = 0; i < sizeof dictionary.sound; i++)
-        letter[i] =
-            (unsigned char)
-                dictionary.sound[i / sizeof *dictionary.sound][i % sizeof *dictionary.sound];
-    return tensor_from_int64s(SHAPE(sizeof dictionary.sound), letter);
 }
 
 int main(int argc, char **argv) {
@@ -364,8 +359,8 @@ int main(int argc, char **argv) {
     show_input(net);
     Optimizer *adamw = nn_adamw_new(net, (AdamWConfig){.lr = run.lr, .weight_decay = decay});
     training_must_match(&run, "attention", which_attention());
-    training_must_match(&run, "list of sounds", sound_names());
-    training_must_match(&run, "choice of training words (--words, --show)",
+    training_must_match(&run, "dictionary (--words)", dictionary_fingerprint(&dictionary));
+    training_must_match(&run, "choice of training words (--show)",
                         dictionary_is_trained(&dictionary));
     training_begin(&run, net, adamw);
     train(net, adamw);

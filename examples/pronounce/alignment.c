@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { ROUNDS = 12 };
+#define EQUAL 1e-9 /* of two scores: one sum, added in another order */
 
 /* log p of one letter that says sounds from .. to - 1 of a word */
 static double says(const Alignment *a, const Word *w, int letter, int from, int to) {
@@ -15,7 +16,9 @@ static double says(const Alignment *a, const Word *w, int letter, int from, int 
 }
 
 /* best[l][i]: log score of the best alignment of the first l letters and the first i sounds;
- * best[l + 1][i] = max over k of best[l][i - k] + log p(letter l says sounds i - k .. i - 1) */
+ * best[l + 1][i] = max over k of best[l][i - k] + log p(letter l says sounds i - k .. i - 1)
+ * Of equal alignments the one with the fewest sounds at the last letters counts: the first l of all
+ * says L. */
 void alignment_of(const Alignment *a, const Word *w, int letter[WORD_MAX]) {
     double best[WORD_MAX + 1][WORD_MAX + 1];
     int sounds[WORD_MAX + 1][WORD_MAX + 1]; /* of the letter before, in the best alignment */
@@ -26,7 +29,7 @@ void alignment_of(const Alignment *a, const Word *w, int letter[WORD_MAX]) {
             sounds[l + 1][i] = 0;
             for (int k = 0; k <= SOUNDS_A_LETTER && k <= i; k++) {
                 double p = best[l][i - k] + says(a, w, l, i - k, i);
-                if (p <= best[l + 1][i]) continue;
+                if (p <= best[l + 1][i] + EQUAL) continue;
                 best[l + 1][i] = p;
                 sounds[l + 1][i] = k;
             }

@@ -38,15 +38,24 @@ static const char blanks[] = " \t\r\n";
 /* "knight N AY T" */
 static bool read_line(Dictionary *d, const char *line, Word *word) {
     size_t n = strcspn(line, blanks);
-    if (!spell(word, line, n)) return false;
+    if (!spell(word, line, n))
+        return tensor_fail("it does not begin with a word of 1 to %d letters a to z", WORD_MAX);
     line += n + strspn(line + n, blanks);
     for (; *line; line += n + strspn(line + n, blanks)) {
         n = strcspn(line, blanks);
         int sound = sound_number(d, line, n);
-        if (sound < 0 || word->num_sounds == WORD_MAX) return false;
+        if (sound < 0)
+            return tensor_fail(
+                "a sound has more than %zu bytes, or there are more than %d different "
+                "sounds",
+                sizeof *d->sound - 1, MAX_SOUNDS - 1);
+        if (word->num_sounds == WORD_MAX)
+            return tensor_fail("the word has more than %d sounds", WORD_MAX);
         word->sound[word->num_sounds++] = (uint8_t)sound;
     }
-    return word->num_sounds > 0 && word->num_sounds <= SOUNDS_A_LETTER * word->num_letters;
+    if (word->num_sounds == 0) return tensor_fail("the word has no sound");
+    return word->num_sounds <= SOUNDS_A_LETTER * word->num_letters ||
+           tensor_fail("the word has more than %d sounds for each letter", SOUNDS_A_LETTER);
 }
 
 static bool append(Dictionary *d, const Word *word) {
@@ -60,17 +69,23 @@ static bool append(Dictionary *d, const Word *word) {
     return true;
 }
 
+/* Puts a line before the pending error. */
+static bool name_the_line(const char *path, int64_t number, char *line) {
+    const char *reason = tensor_error();
+    tensor_clear_error();
+    return tensor_fail("%s:%lld: \"%s\": %s", path, (long long)number,
+                       tensor_name_text(strtok(line, "\r\n")), reason);
+}
+
 static bool read_lines(Dictionary *d, FILE *file, const char *path) {
     char line[512];
     Word word;
-    for (int number = 1; fgets(line, sizeof line, file); number++) {
+    for (int64_t number = 1; fgets(line, sizeof line, file); number++) {
+        if (!strchr(line, '\n') && !feof(file))
+            return tensor_fail("%s:%lld: the line has more than %zu bytes, or a byte 0", path,
+                               (long long)number, sizeof line - 2);
         if (*line == '#' || !line[strspn(line, blanks)]) continue;
-        if (!read_line(d, line, &word))
-            return tensor_fail(
-                "%s:%d: \"%s\" is no line of a dictionary: a word of 1 to %d letters "
-                "a to z, then 1 to %d sounds, at most %d for a letter",
-                path, number, tensor_name_text(strtok(line, "\r\n")), WORD_MAX, WORD_MAX,
-                SOUNDS_A_LETTER);
+        if (!read_line(d, line, &word)) return name_the_line(path, number, line);
         if (!append(d, &word)) return false;
     }
     return !ferror(file) || tensor_fail("cannot read %s: %s", path, strerror(errno));
@@ -111,8 +126,8 @@ static bool check_parts(const Dictionary *d, const char *path) {
     int words[SHOWN + 1] = {0};
     for (int i = 0; i < d->num_words; i++) words[d->word[i].part]++;
     if (words[TRAINED] && words[HELD_OUT] && words[FINAL]) return true;
-    return tensor_fail("%s: a dictionary of %d words in %d families is too short for three parts",
-                       path, d->num_words, d->num_families);
+    return tensor_fail("%s: a dictionary of %d words is too short for three parts", path,
+                       d->num_in_file);
 }
 
 /* ---- words to show --------------------------------------------------------------------------- */
@@ -144,8 +159,10 @@ static bool read_shown(Dictionary *d, const char *list) {
            tensor_fail("--show: there is no word in \"%s\"", tensor_name_text(list));
 }
 
+/* A word that is not in the file is not trained on anyway, so its family may be. */
 static void hold_out_shown(Dictionary *d) {
     for (int i = 0; i < d->num_shown; i++) {
+        if (d->shown[i] >= d->num_in_file) continue;
         const int family = d->word[d->shown[i]].family;
         for (Word *w = d->word; w < d->word + d->num_words; w++)
             if (w->family == family && w->part == TRAINED) w->part = SHOWN;
@@ -214,6 +231,23 @@ void dictionary_free(Dictionary *d) {
     tensor_release(d->trained);
     free(d->word);
     *d = (Dictionary){0};
+}
+
+/* FNV-1a, of 53 bits: a number that a float64 holds. Fowler, Noll & Vo 1991 */
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    do hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    while (*text++);
+    return hash;
+}
+
+Tensor *dictionary_fingerprint(const Dictionary *d) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (const Word *w = d->word; w < d->word + d->num_in_file; w++) {
+        hash = hash_text(hash, w->text);
+        for (int i = 0; i < w->num_sounds; i++) hash = hash_text(hash, d->sound[w->sound[i]]);
+    }
+    const int64_t both[] = {d->num_in_file, (int64_t)(hash >> 11)};
+    return tensor_from_int64s(SHAPE(2), both);
 }
 
 Tensor *dictionary_is_trained(const Dictionary *d) {

@@ -1,7 +1,8 @@
 /* dictionary.h - words as letters and as sounds, their split into parts, and batches of them.
  *
  * A line of the file is a word and its sounds, "knight N AY T". A line that begins with # is a
- * comment. Letters are a to z; the sounds are all that the file has. */
+ * comment. Letters are a to z; the sounds are all that the file has. Each line is a word of its
+ * own, also if a word stands there twice, with other sounds. */
 #ifndef TAPEHEAD_EXAMPLES_DICTIONARY_H
 #define TAPEHEAD_EXAMPLES_DICTIONARY_H
 
@@ -11,7 +12,7 @@ enum {
     WORD_MAX = 30,       /* letters or sounds of a word */
     LETTERS = 27,        /* a is 1, z is 26; 0 stands after the end of a word */
     MAX_SOUNDS = 64,     /* different sounds; 0 is the end of a word, and its beginning, too */
-    SOUNDS_A_LETTER = 4, /* a word has at most so many sounds for each of its letters */
+    SOUNDS_A_LETTER = 2, /* a word has at most so many sounds for each of its letters: x, K S */
     SHOWN_MAX = 16
 };
 
@@ -19,7 +20,8 @@ enum {
  * part as a whole. Otherwise most held-out words would have an inflection among the trained ones,
  * and a model that only copies would look good. Of twenty families sixteen are trained on; choices
  * (of a design, of a rate) are made by HELD_OUT, and FINAL is for the numbers that are reported.
- * SHOWN: what --show names, and its family, unless they are in one of the two other parts. */
+ * SHOWN: what --show names, and the family of a word of the file, unless they are in one of the two
+ * other parts. */
 typedef enum { TRAINED, HELD_OUT, FINAL, SHOWN } Part;
 
 typedef struct {
@@ -57,6 +59,8 @@ typedef struct {
 bool dictionary_read(Dictionary *d, const char *path, const char *shown);
 void dictionary_free(Dictionary *d);
 
+/* I64 (2), a new reference: how many words the file has, and a hash of all words and sounds. */
+Tensor *dictionary_fingerprint(const Dictionary *d);
 /* BOOL (num_in_file), a new reference: which words are trained on. */
 Tensor *dictionary_is_trained(const Dictionary *d);
 

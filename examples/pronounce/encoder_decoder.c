@@ -109,7 +109,8 @@ static bool take_sounds(Tensor *said, int i, int64_t *sounds) {
 }
 
 bool speak(EncoderDecoder *net, const Batch *batch, int64_t *sounds, Tensor **weights) {
-    const int64_t N = tensor_size(batch->letters, 0), most = 2 * tensor_size(batch->letters, 1);
+    const int64_t N = tensor_size(batch->letters, 0);
+    const int64_t most = SOUNDS_A_LETTER * tensor_size(batch->letters, 1);
     Tensor *keys = encode(net, batch->letters, batch->lengths);
     Tensor *said = tape_own(tensor_zeros_of(SHAPE(N, 1), I64));
     Tensor *h = first_state(net, keys, batch->lengths);

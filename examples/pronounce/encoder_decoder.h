@@ -61,11 +61,11 @@ Tensor *loss_of(Tensor *logits, const Batch *batch);
 Tensor *encoder_decoder_forward(EncoderDecoder *net, const Batch *batch, Tensor **weights);
 Tensor *encoder_decoder_loss(EncoderDecoder *net, const Batch *batch);
 
-/* Says the words of a batch: at each step the most probable sound, until the end of the word or two
- * sounds for each letter of the longest word. sounds[n * MOST_SAID + i] becomes sound i of word n,
- * and 0 after its end. *weights becomes (N, steps, T), a row for each sound and for the end; NULL
- * for "last". False on error. */
-enum { MOST_SAID = 2 * WORD_MAX };
+/* Says the words of a batch: at each step the most probable sound, until the end of the word or
+ * SOUNDS_A_LETTER sounds for each letter of the longest word. sounds[n * MOST_SAID + i] becomes
+ * sound i of word n, and 0 after its end. *weights becomes (N, steps, T), a row for each sound and
+ * for the end; NULL for "last". False on error. */
+enum { MOST_SAID = SOUNDS_A_LETTER * WORD_MAX };
 bool speak(EncoderDecoder *net, const Batch *batch, int64_t *sounds, Tensor **weights);
 
 #endif

@@ -44,7 +44,7 @@ Tensor *gru_forward(Gru *gru, Tensor *x, Tensor *h) {
         h = step(gru, ag_select(given, 0, t), h);
         states[t] = h;
     }
-    return T > 0 ? ag_stack(states, (int)T, 1) : NULL;
+    return T > 0 ? ag_stack(states, (int)T, 1) : tape_own(tensor_zeros(SHAPE(B, 0, gru->size)));
 }
 
 /* Turns the sequences around, each within its length: x_t becomes x_(n - 1 - t) of a sequence of n.

@@ -21,7 +21,8 @@ typedef struct {
 
 /* The parameters have torch's names, weight_ih_l0 and so on, and torch's initial values. */
 Gru *gru_new(int64_t in, int64_t size);
-/* x (B, T, in) -> all states (B, T, H). h is the state before the first, (B, H); NULL: 0. */
+/* x (B, T, in) -> all states (B, T, H), T at most 128. h is the state before the first, (B, H);
+ * NULL: 0. */
 Tensor *gru_forward(Gru *gru, Tensor *x, Tensor *h);
 /* The same from the last x to the first, the other direction of a bidirectional GRU: state t has
  * read x_t and all after it. lengths, I64 (B): sequence b ends before x_(lengths[b]). */

@@ -5,8 +5,7 @@
 
 /* before[j]: the distance of the first i - 1 of a from the first j of b; now[j]: of the first i. */
 int edit_distance(const uint8_t *a, int n, const uint8_t *b, int m) {
-    enum { MOST = SOUNDS_A_LETTER * WORD_MAX };
-    int before[MOST + 1], now[MOST + 1];
+    int before[MOST_SAID + 1], now[MOST_SAID + 1];
     for (int j = 0; j <= m; j++) before[j] = j;
     for (int i = 1; i <= n; i++) {
         now[0] = i;
@@ -31,11 +30,11 @@ static void add(Said *sum, const Said *x) {
     sum->table_wrong += x->table_wrong;
 }
 
-/* A word that does not end has two sounds for each letter. */
+/* A word that does not end has SOUNDS_A_LETTER sounds for each letter. */
 static void score_word(Score *score, const Word *w, const int64_t *said, const LetterTable *table) {
-    uint8_t sound[SOUNDS_A_LETTER * WORD_MAX];
+    uint8_t sound[MOST_SAID];
     int n = 0;
-    for (; n < 2 * w->num_letters && said[n]; n++) sound[n] = (uint8_t)said[n];
+    for (; n < SOUNDS_A_LETTER * w->num_letters && said[n]; n++) sound[n] = (uint8_t)said[n];
     const int wrong = edit_distance(w->sound, w->num_sounds, sound, n);
     n = letter_table_say(table, w, sound);
     const int table_wrong = edit_distance(w->sound, w->num_sounds, sound, n);

@@ -277,6 +277,27 @@ START_TEST(plain_alignments) {
 }
 END_TEST
 
+/* The two letters of a double letter are alike, so the alignments are equal: the first one says the
+ * sound. */
+START_TEST(double_letters) {
+    int letter[WORD_MAX], doubles = 0;
+    read_words(ENGLISH, "light");
+    alignment_learn(&alignment, &d);
+    for (const Word *w = d.word; w < d.word + d.num_words; w++) {
+        bool says[WORD_MAX] = {false};
+        alignment_of(&alignment, w, letter);
+        for (int i = 0; i < w->num_sounds; i++) says[letter[i]] = true;
+        for (int l = 1; l < w->num_letters; l++) {
+            const bool one = w->letter[l] == w->letter[l - 1] && says[l] != says[l - 1];
+            ck_assert_msg(!one || says[l - 1], "%s: letter %d", w->text, l);
+            doubles += one;
+        }
+    }
+    ck_assert_int_gt(doubles, 1000);
+    dictionary_free(&d);
+}
+END_TEST
+
 /* p(sound | letter) sums to 1, and most of it is where it belongs. */
 START_TEST(probabilities) {
     read_words(SMALL_WORDS, "xo");
@@ -515,16 +536,36 @@ END_TEST
 
 START_TEST(refuses_what_is_no_dictionary) {
     static const char *const files[][2] = {
-        {"knight\n", ":1: \"knight\" is no line of a dictionary"},
-        {"# a\n\nknight N AY T\nKN1GHT N AY T\n", ":4: \"KN1GHT N AY T\" is no line of"},
-        {"a K K K K K\n", ":1: \"a K K K K K\" is no line of"},
-        {"a ABCDEFGH\n", ":1: \"a ABCDEFGH\" is no line of"},
-        {"# nothing\n", ": a dictionary of 1 words in 1 families is too short"},
-        {"a K\nb K\n", ": a dictionary of 3 words in 3 families is too short"}};
+        {"knight\n", ":1: \"knight\": the word has no sound"},
+        {"# a\n\nknight N AY T\nKN1GHT N AY T\n",
+         ":4: \"KN1GHT N AY T\": it does not begin with a word of 1 to 30 letters a to z"},
+        {"a K K K\n", ":1: \"a K K K\": the word has more than 2 sounds for each letter"},
+        {"a ABCDEFGH\n", ":1: \"a ABCDEFGH\": a sound has more than 7 bytes, or there are more"},
+        {"# nothing\n", ": a dictionary of 0 words is too short for three parts"},
+        {"a K\nb K\n", ": a dictionary of 2 words is too short for three parts"}};
     for (int i = 0; i < COUNT(files); i++) {
         put(path("words"), files[i][0]);
         expect_failure(SMALL "--words $D/words --show x", files[i][1]);
     }
+}
+END_TEST
+
+/* A line that is too long is not two lines, and what follows a byte 0 is not lost. */
+START_TEST(refuses_lines_that_it_cannot_hold) {
+    ck_assert_int_eq(shell("{ echo 'a K'; printf '# %0600d\\n' 0; } >$D/words"), 0);
+    expect_failure(SMALL "--words $D/words --show x",
+                   ":2: the line has more than 510 bytes, or a byte 0");
+    ck_assert_int_eq(shell("printf 'a K\\0 AE\\nb K\\n' >$D/words"), 0);
+    expect_failure(SMALL "--words $D/words --show x",
+                   ":1: the line has more than 510 bytes, or a byte 0");
+    ck_assert_int_eq(shell("{ printf 'abcdefghijklmnopqrstuvwxyzabcd';"
+                           "for i in $(seq 31); do printf ' K'; done; } >$D/words"),
+                     0);
+    expect_failure(SMALL "--words $D/words --show x", "\": the word has more than 30 sounds");
+    ck_assert_int_eq(shell("for i in $(seq 64); do echo \"ab S$i\"; done >$D/words"), 0);
+    expect_failure(SMALL "--words $D/words --show x",
+                   ":64: \"ab S64\": a sound has more than 7 bytes,"
+                   " or there are more than 63 different sounds");
 }
 END_TEST
 
@@ -544,12 +585,24 @@ START_TEST(models_of_the_same_shapes) {
     expect_failure(SMALL "--attention mean --load $D/dot",
                    "its attention is 1, and in this run it");
     expect_failure(SMALL "--attention dot --load $D/dot --show baki",
-                   "its choice of training words (--words, --show) is different in this run");
+                   "its choice of training words (--show) is different in this run");
     ck_assert_int_eq(shell("sed 's/ UW/ UH/' " SMALL_WORDS " >$D/words"), 0);
     expect_failure(SMALL "--attention dot --load $D/dot --words $D/words",
-                   "its list of sounds is different in this run");
-    run(SMALL "--attention dot --load $D/dot --show zzz,qqq");
+                   "its dictionary (--words) is different in this run");
+    run(SMALL "--attention dot --load $D/dot --show zzz,qqq,bakixyz"); /* baki is trained on */
     ck_assert_str_eq(complaints, "");
+}
+END_TEST
+
+/* What was not trained to its end is shown, and not measured. */
+START_TEST(after_ctrl_c) {
+    ck_assert_int_eq(run_interrupted("--threads 1 --words " SMALL_WORDS
+                                     " --hidden 8 --steps 100000 "
+                                     "--every 1 --show baxi --plot $D/a.svg --final"),
+                     130);
+    ck_assert_int_eq(strncmp(out, "baxi       ", 11), 0);
+    ck_assert_ptr_null(strstr(out, "final"));
+    ck_assert_ptr_null(strstr(out, "letters  words"));
 }
 END_TEST
 
@@ -604,6 +657,7 @@ int main(void) {
     tcase_add_test(tcase, parts);
     tcase = add_framed_case(suite, "alignment");
     tcase_add_test(tcase, plain_alignments);
+    tcase_add_test(tcase, double_letters);
     tcase_add_test(tcase, probabilities);
     tcase_add_test(tcase, the_table_reads_letter_by_letter);
     tcase = add_framed_case(suite, "model");
@@ -618,8 +672,10 @@ int main(void) {
     tcase_add_test(tcase, shows_any_spelling);
     tcase_add_test(tcase, refuses_what_is_no_word);
     tcase_add_test(tcase, refuses_what_is_no_dictionary);
+    tcase_add_test(tcase, refuses_lines_that_it_cannot_hold);
     tcase_add_test(tcase, reads_lines_of_any_system);
     tcase_add_test(tcase, models_of_the_same_shapes);
+    tcase_add_test(tcase, after_ctrl_c);
     tcase_add_test(tcase, without_attention);
     tcase_add_test(tcase, another_part);
     tcase_add_test(tcase, learns_to_look);
