@@ -131,8 +131,12 @@ function drawTable(view, layout, all) {
             ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),
             view.format.e !== 0 && el("small", { class: "ten" }, "× 10" + superscript(view.format.e)),
                 el("small", {}, view.note)),
-        el("div", { class: "panels" }, view.t.value.length ? many : el("small", { class: "soft" }, "no elements")));
+        el("div", { class: "panels", ...widthInView(view, layout) }, view.t.value.length ? many : el("small", { class: "soft" }, "no elements")));
 }
+
+/* What style sheets need to cut a wide table off: how many columns are in view, and how many pixels are beside them. */
+const widthInView = (view, { most }) => (isCut(view, most) ? { "--in-view": columnsOf(view, most),
+    "--side": `${NEXT_COLUMN + sideOf(view, false, enlarged())}px` } : {});
 
 /* isNext: it stands beside another panel, and may leave out the words of its rows. */
 function drawGrid(view, layout, p, chars, isNext) {
@@ -143,8 +147,7 @@ function drawGrid(view, layout, p, chars, isNext) {
     const top = c => el("span", { class: `h top ${columnWords ? "word" : layout.isTall ? "tall" : ""}` },
         columnWords ? columnWords[c] : isWordless ? String(c) : " ");
     return el("div", { class: "grid" + (isWide ? " wide" : ""), role: "grid", onscroll: isWide ? drawCurves : null,
-        "aria-label": plain(view.name), "--cols": columns, "--chars": chars, "--in-view": isWide && columnsOf(view, layout.most),
-        "--side": isWide && `${NEXT_COLUMN + (labels ? sideOf(view, false, enlarged()) : 0)}px` },
+        "aria-label": plain(view.name), "--cols": columns, "--chars": chars },
     !view.isSmall && (columnWords || isWordless || layout.heads) &&
         el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
     shown.map(r => el("div", { role: "row", class: "r" },
