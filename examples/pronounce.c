@@ -30,7 +30,7 @@ static Training run = {
 
 static EncoderDecoderOptions options = {.attention = "additive", .hidden = 64, .dropout = 0.1};
 static double decay = 0.2;
-static const char *words = "examples/data/pronounce.txt";
+static const char *dictionary_path = "examples/data/pronounce.txt";
 static const char *shown = "daughter,light,knight,box,psychology,taxi";
 static bool final;
 
@@ -59,7 +59,7 @@ static void train(EncoderDecoder *net, Optimizer *adamw) {
 }
 
 /* Additive attention draws its matrices at its first input, which this gives. */
-static void show_input(EncoderDecoder *net) {
+static void first_input(EncoderDecoder *net) {
     if (!net) return;
     tape_begin_no_grad();
     const Batch batch = dictionary_draw(&dictionary, 1);
@@ -72,7 +72,7 @@ static void show_input(EncoderDecoder *net) {
 enum { SOUNDS_TEXT = (MOST_SAID + 1) * (1 + sizeof *dictionary.sound) };
 
 /* " N AY T" */
-static void print_sounds(char text[SOUNDS_TEXT], const int64_t *sound, int n) {
+static void write_sounds(char text[SOUNDS_TEXT], const int64_t *sound, int n) {
     size_t at = 0;
     *text = '\0';
     for (int i = 0; i < n && at < SOUNDS_TEXT; i++)
@@ -103,9 +103,9 @@ static void print_word(const Word *word, const int64_t *said) {
     int64_t right[WORD_MAX];
     char text[SOUNDS_TEXT];
     const int n = count_sounds(said);
-    print_sounds(text, said, n);
+    write_sounds(text, said, n);
     printf("%-10s %s", word->text, text);
-    print_sounds(text, right, right_sounds(word, right));
+    write_sounds(text, right, right_sounds(word, right));
     if (word->num_sounds && !is_right(word, said, n)) printf("   (the dictionary:%s)", text);
     putchar('\n');
 }
@@ -144,7 +144,7 @@ static void show(EncoderDecoder *net) {
 /* ---- what was learned --------------------------------------------------------------------------
  */
 
-static void print_said(const char *letters, const Said *s) {
+static void print_tally(const char *letters, const Tally *s) {
     printf("%7s  %5.0f  %.4f  %.4f        %.4f  %.4f\n", letters, s->words, s->right / s->words,
            s->table_right / s->words, s->wrong / s->sounds, s->table_wrong / s->sounds);
 }
@@ -155,12 +155,12 @@ static void print_by_length(const Score *s) {
            "", "model", "table", "model");
     for (int n = 0; n <= WORD_MAX; n++) {
         snprintf(letters, sizeof letters, "%d", n);
-        if (s->by_length[n].words > 0) print_said(letters, &s->by_length[n]);
+        if (s->by_length[n].words > 0) print_tally(letters, &s->by_length[n]);
     }
-    print_said("all", &s->all);
+    print_tally("all", &s->all);
 }
 
-/* The bounds are for the held-out words, by which they were chosen. Of nothing there is no part. */
+/* The bounds are for the held-out words, by which they were chosen. Prints nothing if `of` is 0. */
 static void report(const char *what, double part, double of, const char *relation, double bound) {
     if (of > 0 && final) printf("final  %s  %.4f\n", what, part / of);
     if (of > 0 && !final) training_expect(&run, what, part / of, relation, bound);
@@ -191,6 +191,7 @@ static void evaluate(EncoderDecoder *net) {
 /* The attention of a whole backward pass, for the page. */
 typedef struct {
     Tensor *queries, *keys, *values; /* (1, S, h), (1, T, h), (1, T, h) */
+    Tensor *w;                       /* (1, h), of additive attention */
     Tensor *context_grad;            /* (1, S, h), of the loss by the contexts */
     double loss;
 } Seen;
@@ -204,7 +205,7 @@ static int shortest(void) {
     return best;
 }
 
-/* For a word that the dictionary does not have, what the model says is right. */
+/* For a word that the dictionary does not have, what the model says is taken for right. */
 static void as_said(EncoderDecoder *net, Batch *batch) {
     int64_t said[MOST_SAID + 2] = {0}; /* a 0 before the sounds, and one after them */
     Tensor *weights;
@@ -228,26 +229,26 @@ static Seen see(EncoderDecoder *net, const Batch *batch) {
     if (ag_backward(loss)) {
         Tensor *q = net->additive ? nn_linear_forward(net->additive->W_q, queries) : queries;
         Tensor *k = net->additive ? nn_linear_forward(net->additive->W_k, keys) : keys;
-        seen = (Seen){.queries = recording_leaf(q, "queries"),
-                      .keys = recording_leaf(k, "keys"),
-                      .values = recording_leaf(keys, "values"),
-                      .context_grad = recording_constant(contexts->grad, "G"),
-                      .loss = tensor_item(loss)};
+        seen =
+            (Seen){.queries = recording_leaf(q, "queries"),
+                   .keys = recording_leaf(k, "keys"),
+                   .values = recording_leaf(keys, "values"),
+                   .w = net->additive ? recording_constant(net->additive->w_v->weight, "w") : NULL,
+                   .context_grad = recording_constant(contexts->grad, "G"),
+                   .loss = tensor_item(loss)};
     }
     tape_end();
     return seen;
 }
 
 /* What the page shows: the contexts again, and a sum that has the loss's gradient. */
-static Tensor *page_sum(const EncoderDecoder *net, const Seen *s) {
-    Tensor *scores = net->additive
-                         ? ag_additive_scores(s->queries, s->keys, net->additive->w_v->weight, NULL)
-                         : ag_scale(ag_bmm(s->queries, ag_transpose(s->keys, 1, 2)),
-                                    1 / sqrt((double)options.hidden));
+static Tensor *page_sum(const Seen *s) {
+    Tensor *scores = s->w ? ag_additive_scores(s->queries, s->keys, s->w, NULL)
+                          : ag_scale(ag_bmm(s->queries, ag_transpose(s->keys, 1, 2)),
+                                     1 / sqrt((double)options.hidden));
     Tensor *weights = ag_name(ag_softmax(ag_name(scores, "scores"), 2), "attention_weights");
     Tensor *contexts = ag_name(ag_bmm(weights, s->values), "contexts"); /* (1, S, h) */
-    Tensor *products = ag_name(ag_mul(s->context_grad, contexts), "G contexts");
-    return ag_name(ag_sum(products), "sum(G contexts)");
+    return ag_name(ag_sum(ag_name(ag_mul(s->context_grad, contexts), "products")), "total");
 }
 
 /* The words of a page: the sounds of its rows, with the end, and the letters of its columns. */
@@ -265,51 +266,58 @@ static void name_page(PageWords *page, const Word *word, const int64_t *sound) {
     }
 }
 
+static const char additive_text[] =
+    "A score adds a query and a key: `queries` are W_q times the states of the decoder, `keys` are "
+    "W_k times the states of the encoder. `values` are these states themselves; here the gradients "
+    "of keys and values are apart.";
+static const char dot_text[] = "`queries` are the states of the decoder, `keys` and `values` those "
+                               "of the encoder; here the gradients of keys and values are apart.";
+static const char sum_text[] =
+    "The page is too small for the rest of the model: it has only `G`, the gradient of the model's "
+    "loss by the contexts. `total`, the sum of `G` times the contexts, has the gradient "
+    "`G`, so all gradients before it are those of the loss; its value means nothing.";
+static const char sign_text[] =
+    "A step of SGD goes against the gradient: a negative number in the gradient of the scores "
+    "means that the model should look more at this letter.";
+
 /* Writes the page of one word. A page cannot show the matrices of the model. So the whole model
- * runs once, and the page gets the gradient of its loss by the contexts, G: sum(G contexts) has the
- * gradients that the loss has. */
+ * runs once, and the page gets the gradient of its loss by the contexts, G: the sum of G times the
+ * contexts, number by number, has the gradients that the loss has. */
 static void explain(EncoderDecoder *net) {
     const int number = shortest();
     const Word *word = &dictionary.word[number];
     PageWords page = {.sound = {NULL}};
-    char text[1024], sounds[SOUNDS_TEXT];
+    char title[64], command[96], text[1024], sounds[SOUNDS_TEXT];
     nn_train(net, false);
     tape_begin_no_grad();
     Batch batch = batch_of(number);
     if (word->num_sounds == 0) as_said(net, &batch);
     int64_t answers[MOST_SAID + 1] = {0};
     tensor_to_int64s(batch.answers, answers);
-    print_sounds(sounds, answers, count_sounds(answers));
+    write_sounds(sounds, answers, count_sounds(answers));
     name_page(&page, word, answers);
     const Seen seen = see(net, &batch);
     tape_end();
     recording_prepare(net);
     recording_begin();
-    Tensor *sum = page_sum(net, &seen);
+    Tensor *sum = page_sum(&seen);
+    snprintf(title, sizeof title, "pronounce: %s", word->text);
+    snprintf(command, sizeof command, "build/pronounce --show %s --explain FILE.html", word->text);
     snprintf(text, sizeof text,
              "The word %s after %" PRId64 " steps of training. Its sounds are%s; the model's loss "
              "is %.4f. A row of `attention_weights` says where the model looks before a sound, the "
              "last row is the end of the word; a column is a letter.",
              word->text, run.step, sounds, seen.loss);
     const Recording recording = {
-        .title = "pronounce",
+        .title = title,
         .idea = "The loss knows the right sounds; the gradient of the scores finds their letters.",
-        .command = "build/pronounce --explain FILE.html",
+        .command = command,
         .columns = "",
-        .text =
-            {text,
-             net->additive
-                 ? "A score adds a query and a key: `queries` are W_q times the states of the "
-                   "decoder, `keys` are W_k times the states of the encoder. `values` are these "
-                   "states themselves; here the gradients of keys and values are apart."
-                 : "`queries` are the states of the decoder, `keys` and `values` those of the "
-                   "encoder; here the gradients of keys and values are apart.",
-             "The page is too small for the rest of the model: it has only `G`, the gradient "
-             "of the model's loss by the contexts. The last line, sum(G contexts), has the "
-             "gradient `G`, so all gradients before it are gradients of the loss."},
-        .formula = {net->additive ? "attention_weights = softmax(w tanh(queries + keys))"
-                                  : "attention_weights = softmax(queries keys' / sqrt(d))",
-                    "contexts = attention_weights values", "G = d loss of the model / d contexts"},
+        .text = {text, seen.w ? additive_text : dot_text, sum_text, sign_text},
+        .formula = {seen.w ? "attention_weights = softmax(w tanh(queries + keys))"
+                           : "attention_weights = softmax(queries keys' / sqrt(d))",
+                    "contexts = attention_weights values", "G = d loss of the model / d contexts",
+                    "total = sum(G * contexts)"},
         .queries = page.sound,
         .keys = page.letter};
     recording_end(net, sum, &recording, run.explain);
@@ -322,7 +330,7 @@ static const Flag flags[] = {
                 "The score of a query and a key: w . tanh(W_q q + W_k k), or q . k / sqrt(d). The\n"
                 "other two have no attention: the model gets the encoder's last states, or the\n"
                 "mean of all states."),
-    TEXT_FLAG("--words", words, "FILE", "examples/data/pronounce.txt",
+    TEXT_FLAG("--words", dictionary_path, "FILE", "examples/data/pronounce.txt",
               "The dictionary: a word and its sounds in each line."),
     TEXT_FLAG("--show", shown, "WORDS", "daughter,light,knight,box,psychology,taxi",
               "Words to show, in any spelling. Those of the dictionary, and words that begin with\n"
@@ -351,12 +359,12 @@ int main(int argc, char **argv) {
     if (run.explain && !looks)
         flags_misuse(run.program, "--explain shows attention, and --attention %s is none",
                      options.attention);
-    if (dictionary_read(&dictionary, words, shown)) {
+    if (dictionary_read(&dictionary, dictionary_path, shown)) {
         alignment_learn(&alignment, &dictionary);
         letter_table_learn(&table, &dictionary, &alignment);
     }
     EncoderDecoder *net = encoder_decoder_new(&options, dictionary.num_sounds);
-    show_input(net);
+    first_input(net);
     Optimizer *adamw = nn_adamw_new(net, (AdamWConfig){.lr = run.lr, .weight_decay = decay});
     training_must_match(&run, "attention", which_attention());
     training_must_match(&run, "dictionary (--words)", dictionary_fingerprint(&dictionary));

@@ -106,7 +106,7 @@ static bool is_named(const Tensor *x, const char *const *names) {
  * nn's attention, and of the papers' contexts. G is a gradient of them. */
 static const char *const *row_words(const Recording *r, const Tensor *x) {
     static const char *const queries[] = {"queries",  "scores", "attention_weights", "output",
-                                          "contexts", "G",      "G contexts",        NULL};
+                                          "contexts", "G",      "products",          NULL};
     static const char *const keys[] = {"keys", "values", NULL};
     if (is_named(x, queries)) return words_of(x, 2, r->queries);
     return is_named(x, keys) ? words_of(x, 2, r->keys) : NULL;

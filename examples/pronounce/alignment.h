@@ -1,8 +1,8 @@
 /* alignment.h - which letter of a word makes which sound? Learned from words alone, by hard
  * expectation-maximisation: align all words with the probabilities of now, count, and divide.
  *
- * Letters say sounds from left to right. A letter says nothing, or one sound, or a few (the x of
- * box says K S). The score of an alignment is the product of p(sound | letter) over all sounds, and
+ * Letters say sounds from left to right. A letter says nothing, or one sound, or two (the x of box
+ * says K S). The score of an alignment is the product of p(sound | letter) over all sounds, and
  * of p(silence | letter) over all silent letters. Viterbi's algorithm finds the alignment of a word
  * with the largest score. */
 #ifndef TAPEHEAD_EXAMPLES_ALIGNMENT_H

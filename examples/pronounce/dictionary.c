@@ -110,7 +110,8 @@ static bool number_families(Dictionary *d) {
     return true;
 }
 
-/* 4 and 19, since so no word that pronounce shows by default is trained on. */
+/* FINAL is 4 and 19, so that no word that pronounce shows by default is trained on: knight and taxi
+ * are in these families. */
 static Part part_of_family(int family) {
     switch (family % 20) {
     case 0:

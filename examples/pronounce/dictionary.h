@@ -13,6 +13,7 @@ enum {
     LETTERS = 27,        /* a is 1, z is 26; 0 stands after the end of a word */
     MAX_SOUNDS = 64,     /* different sounds; 0 is the end of a word, and its beginning, too */
     SOUNDS_A_LETTER = 2, /* a word has at most so many sounds for each of its letters: x, K S */
+    MOST_SAID = SOUNDS_A_LETTER * WORD_MAX, /* sounds that a model or a table may say */
     SHOWN_MAX = 16
 };
 
@@ -20,8 +21,8 @@ enum {
  * part as a whole. Otherwise most held-out words would have an inflection among the trained ones,
  * and a model that only copies would look good. Of twenty families sixteen are trained on; choices
  * (of a design, of a rate) are made by HELD_OUT, and FINAL is for the numbers that are reported.
- * SHOWN: what --show names, and the family of a word of the file, unless they are in one of the two
- * other parts. */
+ * SHOWN: what --show names, and the family of a word of the file, unless they are HELD_OUT or FINAL
+ * anyway. */
 typedef enum { TRAINED, HELD_OUT, FINAL, SHOWN } Part;
 
 typedef struct {
@@ -48,7 +49,7 @@ typedef struct {
     int num_sounds;             /* the end of a word included */
     int num_families;
     int shown[SHOWN_MAX], num_shown; /* words to show */
-    Tensor *trained;                 /* (N): the words that are trained on */
+    Tensor *trained;                 /* the numbers of the words that are trained on, a list */
     Batch all;
 } Dictionary;
 

@@ -19,8 +19,9 @@
 
 typedef struct {
     /* "additive", "dot", or two that are no attention: "last", where the decoder begins with the
-     * last state of each direction, and every context is the same (Sutskever, Vinyals & Le 2014),
-     * and "mean", where all letters have the same weight. */
+     * last state of each direction and gets it at every sound as its context, and nothing else
+     * (Cho et al. 2014; Sutskever, Vinyals & Le 2014 only begin with it), and "mean", where all
+     * letters have the same weight. */
     const char *attention;
     int64_t hidden; /* h, even */
     double dropout;
@@ -65,7 +66,6 @@ Tensor *encoder_decoder_loss(EncoderDecoder *net, const Batch *batch);
  * SOUNDS_A_LETTER sounds for each letter of the longest word. sounds[n * MOST_SAID + i] becomes
  * sound i of word n, and 0 after its end. *weights becomes (N, steps, T), a row for each sound and
  * for the end; NULL for "last". False on error. */
-enum { MOST_SAID = SOUNDS_A_LETTER * WORD_MAX };
 bool speak(EncoderDecoder *net, const Batch *batch, int64_t *sounds, Tensor **weights);
 
 #endif

@@ -1,5 +1,5 @@
-/* gru.h - a gated recurrent unit, torch's nn.GRU of one layer with batch_first, of ops. Cho et al.
- * 2014.
+/* gru.h - a gated recurrent unit, made of the ag_ ops: torch's nn.GRU of one layer with
+ * batch_first. Cho et al. 2014.
  *
  *     r_t = sigmoid(W_ir x_t + b_ir + W_hr h + b_hr)          h is the state before, h_(t-1)
  *     z_t = sigmoid(W_iz x_t + b_iz + W_hz h + b_hz)

@@ -41,11 +41,10 @@ static int keep_most_frequent(Entry *entry, int n) {
         end = i;
         while (end < n && compare(&entry[end], &entry[i]) == 0) end++;
         const bool is_new = windows == 0 || entry[windows - 1].window != entry[i].window;
-        if (is_new || end - i > most) {
-            entry[windows - !is_new] = entry[i];
-            most = end - i;
-        }
-        windows += is_new;
+        if (!is_new && end - i <= most) continue;
+        if (is_new) windows++;
+        entry[windows - 1] = entry[i];
+        most = end - i;
     }
     return windows;
 }
@@ -101,8 +100,7 @@ static uint64_t look_up(const LetterTable *table, const Word *w, int l) {
     return 0;
 }
 
-int letter_table_say(const LetterTable *table, const Word *w,
-                     uint8_t sound[SOUNDS_A_LETTER * WORD_MAX]) {
+int letter_table_say(const LetterTable *table, const Word *w, uint8_t sound[MOST_SAID]) {
     int n = 0;
     for (int l = 0; l < w->num_letters; l++) {
         const uint64_t sounds = look_up(table, w, l);

@@ -9,10 +9,10 @@
 
 #include "alignment.h"
 
-enum { WINDOWS = 7 }; /* sizes of a window */
+enum { WINDOWS = 7 }; /* how many sizes a window may have */
 
 typedef struct {
-    uint64_t window; /* 7 letters of 5 bits */
+    uint64_t window; /* 3 + 1 + 3 letters of 5 bits */
     uint64_t sounds; /* what the letter in the middle says: 6 bits for each sound */
 } Entry;
 
@@ -27,7 +27,6 @@ bool letter_table_learn(LetterTable *table, const Dictionary *d, const Alignment
 void letter_table_free(LetterTable *table);
 
 /* Writes the sounds of a word, and returns their number. */
-int letter_table_say(const LetterTable *table, const Word *word,
-                     uint8_t sound[SOUNDS_A_LETTER * WORD_MAX]);
+int letter_table_say(const LetterTable *table, const Word *word, uint8_t sound[MOST_SAID]);
 
 #endif

@@ -21,7 +21,7 @@ int edit_distance(const uint8_t *a, int n, const uint8_t *b, int m) {
 
 enum { AT_ONCE = 128 };
 
-static void add(Said *sum, const Said *x) {
+static void add(Tally *sum, const Tally *x) {
     sum->words += x->words;
     sum->right += x->right;
     sum->table_right += x->table_right;
@@ -38,7 +38,7 @@ static void score_word(Score *score, const Word *w, const int64_t *said, const L
     const int wrong = edit_distance(w->sound, w->num_sounds, sound, n);
     n = letter_table_say(table, w, sound);
     const int table_wrong = edit_distance(w->sound, w->num_sounds, sound, n);
-    const Said word = {1, wrong == 0, table_wrong == 0, w->num_sounds, wrong, table_wrong};
+    const Tally word = {1, wrong == 0, table_wrong == 0, w->num_sounds, wrong, table_wrong};
     add(&score->by_length[w->num_letters], &word);
     add(&score->all, &word);
 }

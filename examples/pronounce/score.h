@@ -9,17 +9,17 @@
 typedef struct {
     double words, right, table_right;
     double sounds, wrong, table_wrong;
-} Said;
+} Tally;
 
 typedef struct {
-    Said by_length[WORD_MAX + 1]; /* by the number of letters */
-    Said all;
+    Tally by_length[WORD_MAX + 1]; /* by the number of letters */
+    Tally all;
 
-    /* Looks: the letter with the largest weight, for each sound of the dictionary, given the right
-     * sounds before it. These are 0 for a model without attention. */
+    /* A look is the letter with the largest weight, for each sound of the dictionary, given the
+     * right sounds before it. All are 0 for a model without weights, "last". */
     double steps, left;            /* from a sound to the next one; looks that go to the left */
     double agree;                  /* looks at the letter of the alignment */
-    double diagonal;               /* the same of a look that only counts: diagonal_letter */
+    double diagonal;               /* sounds whose diagonal_letter is that letter */
     double silent, sounding;       /* letters that say nothing, letters that say something */
     double on_silent, on_sounding; /* the weight on them, a sum over the sounds of the word */
 } Score;

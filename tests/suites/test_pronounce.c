@@ -319,7 +319,7 @@ END_TEST
 
 START_TEST(the_table_reads_letter_by_letter) {
     LetterTable table;
-    uint8_t sound[SOUNDS_A_LETTER * WORD_MAX];
+    uint8_t sound[MOST_SAID];
     read_words(SMALL_WORDS, "xo");
     alignment_learn(&alignment, &d);
     ck_assert(letter_table_learn(&table, &d, &alignment));

@@ -2,7 +2,8 @@
 "use strict";
 
 const MOST_COLUMNS = 16; /* a wider table scrolls in itself */
-const FEWER_COLUMNS = [12, 10, 8, 7, 6, 5, 4]; /* of tables of more than 8, if all tables then stand in one line */
+const FEW_COLUMNS = 8; /* are all in view, and need no numbers beside words */
+const FEWER_COLUMNS = [12, 10, 8, 7, 6, 5, 4]; /* in view of tables of more, if all tables then stand in one line */
 const NEXT_COLUMN = 12; /* pixels of the next column, which say that there are more */
 
 /* ---- how large ---------------------------------------------------------------------------------------------------- */
@@ -12,7 +13,7 @@ const SMALL = 28; /* pixels: a cell of a small table, without words: a mask, rea
 const rowLabels = view => (view.isMean || view.isSmall ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1
     ? String(view.rows) : "");
 /* How many columns of a table are in view at a time. */
-const columnsOf = (view, most) => (view.columns > 8 ? Math.min(view.columns, most) : view.columns);
+const columnsOf = (view, most) => (view.columns > FEW_COLUMNS ? Math.min(view.columns, most) : view.columns);
 
 const isCut = (view, most) => view.columns > columnsOf(view, most);
 
@@ -140,15 +141,15 @@ const widthInView = (view, { most }) => (isCut(view, most) ? { "--in-view": colu
 
 /* isNext: it stands beside another panel, and may leave out the words of its rows. */
 function drawGrid(view, layout, p, chars, isNext) {
-    const { rows, columns, rowWords, columnWords } = view, isWordless = columns > 1 && !rowWords,
-        isWide = isCut(view, layout.most);
+    const { rows, columns, rowWords, columnWords } = view, isWide = isCut(view, layout.most),
+        isNumbered = columns > (rowWords ? FEW_COLUMNS : 1);
     const labels = rowLabels(view) && !(layout.isTight && (view.repeats || isNext)), only = view.onlyRow;
     const shown = only === undefined ? range(rows, r => r) : [Math.min(only, rows - 1)];
     const top = c => el("span", { class: `h top ${columnWords ? "word" : layout.isTall ? "tall" : ""}` },
-        columnWords ? columnWords[c] : isWordless ? String(c) : " ");
+        columnWords ? columnWords[c] : isNumbered ? String(c) : " ");
     return el("div", { class: "grid" + (isWide ? " wide" : ""), role: "grid", onscroll: isWide ? drawCurves : null,
         "aria-label": plain(view.name), "--cols": columns, "--chars": chars },
-    !view.isSmall && (columnWords || isWordless || layout.heads) &&
+    !view.isSmall && (columnWords || isNumbered || layout.heads) &&
         el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
     shown.map(r => el("div", { role: "row", class: "r" },
         labels && el("span", { class: "h" + (rowWords ? " word" : ""), "aria-hidden": "true" },
