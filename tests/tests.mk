@@ -83,7 +83,7 @@ $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 have-check:
 	@tests/tools/install-check
 suites: $(TESTS)
-WITHOUT  = # suites that are left out, in the checkers below, too: alloc_failure
+WITHOUT ?= # suites that are left out, in the checkers below, too: alloc_failure
 CHOSEN   = $(filter-out $(WITHOUT:%=$(BUILD)/tests/test_%),$(TESTS))
 test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
 	@BUILD=$(BUILD) tests/tools/run-suites $(CHOSEN)
