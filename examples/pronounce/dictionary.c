@@ -243,7 +243,8 @@ static uint64_t hash_text(uint64_t hash, const char *text) {
 
 Tensor *dictionary_fingerprint(const Dictionary *d) {
     uint64_t hash = 0xcbf29ce484222325;
-    for (const Word *w = d->word; w < d->word + d->num_in_file; w++) {
+    for (int n = 0; n < d->num_in_file; n++) {
+        const Word *w = &d->word[n];
         hash = hash_text(hash, w->text);
         for (int i = 0; i < w->num_sounds; i++) hash = hash_text(hash, d->sound[w->sound[i]]);
     }

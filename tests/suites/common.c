@@ -372,7 +372,7 @@ static Tensor *draw_lengths(const Sample *sample, Shape shape) {
 /* Indices into the dimension from which the op gathers. */
 static Tensor *draw_index(const Sample *sample, Shape shape) {
     const Shape x = sample->in[0].shape;
-    int dim = (int)sample->number[0];
+    int dim = fabs(sample->number[0]) < 9 ? (int)sample->number[0] : 0;
     if (!strcmp(sample->op, "embedding")) dim = 0;
     if (!strcmp(sample->op, "cross_entropy")) dim = x.ndim > 1;
     if (dim < 0) dim += x.ndim;
