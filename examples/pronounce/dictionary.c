@@ -98,12 +98,13 @@ enum { BEGINNINGS = LETTERS * LETTERS * LETTERS * LETTERS };
 /* Numbers the families in the order in which they begin. */
 static bool number_families(Dictionary *d) {
     int *family = calloc(BEGINNINGS, sizeof *family); /* of four letters: its number + 1 */
+    int families = 0;
     if (!family) return tensor_fail("out of memory");
     for (Word *w = d->word; w < d->word + d->num_words; w++) {
         int beginning = 0;
         for (int i = 0; i < 4; i++)
             beginning = beginning * LETTERS + (i < w->num_letters ? w->letter[i] : 0);
-        if (!family[beginning]) family[beginning] = ++d->num_families;
+        if (!family[beginning]) family[beginning] = ++families;
         w->family = family[beginning] - 1;
     }
     free(family);

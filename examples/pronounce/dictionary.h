@@ -44,10 +44,9 @@ enum { NO_SOUND = -100 };
 
 typedef struct {
     Word *word;
-    int num_words, num_in_file; /* shown words that are not in the file come last */
-    char sound[MAX_SOUNDS][8];  /* the name of each sound */
-    int num_sounds;             /* the end of a word included */
-    int num_families;
+    int num_words, num_in_file;      /* shown words that are not in the file come last */
+    char sound[MAX_SOUNDS][8];       /* the name of each sound */
+    int num_sounds;                  /* the end of a word included */
     int shown[SHOWN_MAX], num_shown; /* words to show */
     Tensor *trained;                 /* the numbers of the words that are trained on, a list */
     Batch all;
