@@ -144,7 +144,7 @@ function wordsOfMenuRule({ formulas = [], wrong, right }) {
 
 /* " dQ and dK are wrong.": the gradients of leaves that wrong numbers have reached, as links to their steps. */
 function spoiledLeaves({ steps, tape }) {
-    const spoiled = tape.tensors.filter(t => !t.producer && t.check && Controls.changedByRule(t));
+    const spoiled = learningLeaves(tape).filter(t => Controls.changedByRule(t));
     const links = spoiled.map(t => el("a", { href: addressOf(steps[t.gradStep], null) }, nameEl(gradName(symbolOf(t)))));
     return links.length > 0 && [" ", listed(links), links.length > 1 ? " are wrong." : " is wrong."];
 }

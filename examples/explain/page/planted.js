@@ -116,11 +116,14 @@ function worstWords({ main }) {
 
 const LATER = 150; /* milliseconds, in which the reader may already step on */
 
+/* The leaves that a step of training changes. */
+const learningLeaves = ({ tensors }) => tensors.filter(t => !t.producer && t.check);
+
 /* Losses that end as low as those of the right rule do not show the mistake; leaves whose gradients are right learn. */
 const lastOf = losses => Number(losses[losses.length - 1]);
 function wordsOfLosses({ right, wrong }) {
     if (!(lastOf(wrong) < 2 * lastOf(right))) return "";
-    const learning = state.lesson.tape.tensors.filter(t => !t.producer && t.check && !Controls.changedByRule(t));
+    const learning = learningLeaves(state.lesson.tape).filter(t => !Controls.changedByRule(t));
     return [" A step against the wrong gradient still lowers the loss: only the check shows the mistake.",
         learning.length > 0 && [" ", listed(learning.map(t => nameEl(gradName(symbolOf(t))))), learning.length > 1
             ? " are still right, and lower it." : " is still right, and lowers it."]];
