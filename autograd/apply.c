@@ -86,18 +86,32 @@ static bool result_requires_grad(const Node *n) {
     return required;
 }
 
-/* Retains the inputs and records their versions, for the backward pass and for tape_print. */
+/* Retains the inputs and records what they are now, for the backward pass and for tape_print. */
 static bool retain_inputs(Node *n, Tensor *const *in) {
     const bool many = n->n_in > OP_INPUTS;
-    n->many = many ? tensor_cache_alloc(n->n_in * (int64_t)sizeof *n->many) : NULL;
+    n->many = many ? tensor_cache_alloc(n->n_in * AG_MANY_SIZE) : NULL;
     Tensor **own = many ? n->many : n->few;
     if (!own) return false;
+    bool *needs = many ? (bool *)(own + n->n_in) : n->few_needs;
     n->in = own;
+    n->needs = needs;
     for (int i = 0; i < n->n_in; i++) {
         own[i] = tensor_retain(in[i]);
+        needs[i] = in[i] && in[i]->requires_grad;
         if (in[i] && i < OP_INPUTS) n->version[i] = in[i]->storage->version;
     }
     return true;
+}
+
+/* Which tensors n's backward reads: bit i for in[i], bit OP_INPUTS for the result. */
+static unsigned reads_of(const Node *n) {
+    const unsigned inputs = n->op->reads & READS_INPUTS;
+    unsigned reads = n->op->reads & (READS_INPUTS | READS_OUT);
+    for (int i = 0; inputs >> i; i++)
+        if (i >= n->n_in || !n->in[i] ||
+            (n->op->reads & READS_OTHER && i < 2 && !ag_needs(n, 1 - i)))
+            reads &= ~(1u << i);
+    return reads;
 }
 
 Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at) {
@@ -129,7 +143,7 @@ Tensor *ag_apply(const Op *op, int n_in, Tensor *const *in, const Attributes *at
     }
     n->version[OP_INPUTS] = n->out->storage->version;
     n->out->line = ag_tapes.count;
-    n->reads = grad ? ag_reads_of(n) : 0;
+    n->reads = grad ? reads_of(n) : 0;
     ag_hold_bytes(n, +1);
     ag_tapes.count++;
     return n->out;

@@ -57,20 +57,18 @@ static Tensor *unbroadcast(Tensor *g, Shape shape) {
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-/* Checks that no tensor that n's backward reads was overwritten or freed after n was recorded. */
+/* Checks that no tensor that n's backward reads was overwritten after n was recorded. */
 static bool check_unchanged(const Node *n) {
-    const unsigned reads = ag_reads_of(n);
-    for (int i = 0; reads >> i; i++) {
-        if (!(reads >> i & 1)) continue;
+    for (int i = 0; n->reads >> i; i++) {
+        if (!(n->reads >> i & 1)) continue;
         const Tensor *x = ag_tensor_of(n, i);
         const bool is_out = i == OP_INPUTS;
-        const bool gone = !x->storage->bytes;
-        if (gone || x->storage->version != n->version[i])
-            return tensor_fail("backward: %s needs its %s%s %s as it was, but %s%s since",
+        if (x->storage->version != n->version[i])
+            return tensor_fail("backward: %s needs its %s%s %s as it was, but %s has written over "
+                               "it since",
                                node_name(n), is_out ? "result" : "input ",
                                is_out ? "" : input_of(n->op, i)->name, tensor_shape_text(x->shape),
-                               gone ? "it was let go" : x->storage->written_by,
-                               gone ? "" : " has written over it");
+                               x->storage->written_by);
     }
     return true;
 }
@@ -167,8 +165,9 @@ static bool discard(Tensor *x) {
     return true;
 }
 
-/* x->grad += the gradient buffer. Cannot fail. */
+/* x->grad += the gradient buffer, unless x has been frozen since an op used it. Cannot fail. */
 static bool add_to_grad(Tensor *x) {
+    if (!x->requires_grad) return discard(x);
     if (!x->grad) x->grad = tensor_retain(x->grad_buffer);
     else {
         tensor_add_elements(x->grad, x->grad_buffer);

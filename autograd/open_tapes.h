@@ -28,8 +28,9 @@ bool ag_check_open(const char *op); /* an error if no tape is open */
 /* Makes room for one more node, ag_tapes.nodes[ag_tapes.count]. The nodes may move. */
 bool ag_reserve_node(void);
 
-/* Which tensors n's backward reads: bit i for in[i], bit OP_INPUTS for the result. */
-unsigned ag_reads_of(const Node *n);
+/* The bytes of Node.many for each input. */
+#define AG_MANY_SIZE ((int64_t)(sizeof(Tensor *) + sizeof(bool)))
+
 static inline Tensor *ag_tensor_of(const Node *n, int i) {
     return i == OP_INPUTS ? n->out : n->in[i];
 }

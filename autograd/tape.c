@@ -59,8 +59,8 @@ void tape_keep_grads(bool keep) {
 
 /* ---- the nodes of the open tapes ------------------------------------------------------------- */
 
-/* Makes the array large enough for one more node. If n->in points to n->few, it is updated, because
- * the node moves. */
+/* Makes the array large enough for one more node. If n->in points to n->few, it is updated, and so
+ * is n->needs, because the node moves. */
 bool ag_reserve_node(void) {
     if (ag_tapes.count < ag_tapes.capacity) return true;
     int capacity = ag_tapes.capacity ? 2 * ag_tapes.capacity : 64;
@@ -68,7 +68,10 @@ bool ag_reserve_node(void) {
     if (!nodes) return false;
     if (ag_tapes.count) memcpy(nodes, ag_tapes.nodes, (size_t)ag_tapes.count * sizeof(Node));
     for (int i = 0; i < ag_tapes.count; i++)
-        if (ag_tapes.nodes[i].in == ag_tapes.nodes[i].few) nodes[i].in = nodes[i].few;
+        if (ag_tapes.nodes[i].in == ag_tapes.nodes[i].few) {
+            nodes[i].in = nodes[i].few;
+            nodes[i].needs = nodes[i].few_needs;
+        }
     tensor_cache_free(ag_tapes.nodes, ag_tapes.capacity * (int64_t)sizeof(Node));
     ag_tapes.nodes = nodes;
     ag_tapes.capacity = capacity;
@@ -79,16 +82,6 @@ const Node *ag_node(int i) {
     const int t = ag_recording_tape();
     const bool there = t >= 0 && i >= 0 && i < nodes_end(t) - ag_tapes.tape[t].first;
     return there ? &ag_tapes.nodes[ag_tapes.tape[t].first + i] : NULL;
-}
-
-unsigned ag_reads_of(const Node *n) {
-    const unsigned inputs = n->op->reads & READS_INPUTS;
-    unsigned reads = n->op->reads & (READS_INPUTS | READS_OUT);
-    for (int i = 0; inputs >> i; i++)
-        if (i >= n->n_in || !n->in[i] ||
-            (n->op->reads & READS_OTHER && i < 2 && !ag_needs(n, 1 - i)))
-            reads &= ~(1u << i);
-    return reads;
 }
 
 void ag_hold_bytes(const Node *n, int readers) {
@@ -111,7 +104,7 @@ void ag_release_saved(Node *n) {
 static void node_release(Node *n) {
     ag_hold_bytes(n, -1);
     for (int i = 0; i < n->n_in; i++) tensor_release(n->in[i]);
-    if (n->many) tensor_cache_free(n->many, n->n_in * (int64_t)sizeof *n->many);
+    if (n->many) tensor_cache_free(n->many, n->n_in * AG_MANY_SIZE);
     if (n->hook) tensor_cache_free(n->hook, sizeof *n->hook);
     ag_release_saved(n);
     if (n->out->refs > 1 && n->out->grad_fn && n->op != &ag_op_kept) n->out->tape_ended = true;

@@ -59,12 +59,14 @@ typedef struct {
     const Op *op;
     Tensor *out;
     Tensor *const *in; /* n_in inputs; NULL for an optional one that is absent */
+    const bool *needs; /* did in[i] require a gradient when the op ran? */
     int n_in;
     unsigned reads;                  /* which tensors backward reads, bit OP_INPUTS for out */
     uint32_t version[OP_INPUTS + 1]; /* of the storages of in and out when the node was recorded */
     Tensor *saved[SAVED];            /* computed by forward for backward; released with the node */
-    Tensor *few[OP_INPUTS];          /* the inputs, if n_in <= OP_INPUTS */
-    Tensor **many;                   /* the inputs, if there are more; else NULL */
+    Tensor *few[OP_INPUTS];          /* in, if n_in <= OP_INPUTS, */
+    bool few_needs[OP_INPUTS];       /* and needs */
+    Tensor **many;                   /* in, if there are more, and behind them needs; else NULL */
     Hook *hook;                      /* of tape_register_hook; NULL: none */
     Attributes at;
 } Node;
@@ -76,7 +78,9 @@ struct Hook {
     void *data;
 };
 
-static inline bool ag_needs(const Node *n, int i) { return n->in[i] && n->in[i]->requires_grad; }
+/* Backward computes the gradients that were required when the op ran. A leaf that has begun to
+ * require one since was a constant for this op. */
+static inline bool ag_needs(const Node *n, int i) { return n->needs[i]; }
 
 /* ---- recording: apply.c -------------------------------------------------------------------- */
 

@@ -74,7 +74,13 @@ bool tape_vjp(int i, const Tensor *dy, Tensor **dx) {
  * that owns its saved tensors and its result: release_again. */
 static bool run_again(const Node *n, Node *again) {
     const int drawn = n->op->draws - 1;
-    *again = (Node){.op = n->op, .in = n->in, .n_in = n->n_in, .hook = n->hook, .at = n->at};
+    *again = (Node){.op = n->op,
+                    .in = n->in,
+                    .needs = n->needs,
+                    .n_in = n->n_in,
+                    .reads = n->reads,
+                    .hook = n->hook,
+                    .at = n->at};
     if (tensor_pending()) return false;
     if (drawn >= 0) again->saved[drawn] = tensor_retain(n->saved[drawn]);
     again->out = n->op->forward(again);
@@ -115,7 +121,6 @@ static bool copy_in_float64(const Node *n, Node *copy) {
     for (int k = 0; k < prepared.n_in; k++) {
         const bool is_float = n->in[k] && dtype_is_float(n->in[k]->dtype);
         in[k] = is_float ? tensor_convert(n->in[k], F64) : tensor_retain(n->in[k]);
-        if (is_float && in[k]) in[k]->requires_grad = n->in[k]->requires_grad;
     }
     return run_again(&prepared, copy);
 }

@@ -132,9 +132,11 @@ class Program:
     def draw(self):
         rng = self.rng
         self.nodes, self.uses, self.last = [], collections.Counter(), {}
+        self.changed = collections.defaultdict(list)  # after the node, which other nodes, and to what
         self.dtype = rng.choice([F32, F64])
         self.mixed = rng.random() < 0.1  # both float types
         self.wild = rng.random() < 0.1  # infinities and NaN
+        changes = rng.random() < 0.3  # of requires_grad, in the middle of the program
         self.tolerant = F32 if self.mixed else self.dtype  # the type whose rounding counts
         noise = NOISE[self.tolerant] * ROUNDING[self.tolerant]
         seed = rng.randrange(2**31)
@@ -147,7 +149,22 @@ class Program:
             self.leaf(self.dtype, self.shape())
         for _ in range(rng.randint(5, 20)):
             self.draw_step()
+            if changes and rng.random() < 0.3:
+                self.change()
         self.finish()
+
+    def change(self):
+        """A leaf, or a result that requires no gradient, begins to require one, or ceases to. Not one that shares
+        memory: in PyTorch a view of a constant says that it requires a gradient when the constant begins to."""
+        i = self.rng.randrange(len(self.nodes))
+        x = self.main.values[i]
+        alone = all([y.untyped_storage().data_ptr() for y in run.values].count(
+            run.values[i].untyped_storage().data_ptr()) == 1 for run in self.runs)
+        if x.is_floating_point() and x.is_leaf and alone and not self.aliases(i):
+            required = not x.requires_grad
+            for run in self.runs:
+                run.values[i].requires_grad_(required)
+            self.changed[len(self.nodes) - 1].append((i, required))
 
     def draw_step(self):
         """Draws an op and its inputs, and draws again if the result cannot be compared."""
@@ -242,13 +259,17 @@ class Program:
         results = [i for i, node in enumerate(self.nodes) if isinstance(node, Step)]
         self.retained, self.let_go, self.hold = [], set(), False
         if self.mode == "contraction" and rng.random() < 0.5:
-            self.retained = [i for i in results if self.main.values[i].requires_grad and not self.aliases(i)
+            self.retained = [i for i in results if not self.main.values[i].is_leaf and not self.aliases(i)
                              and rng.random() < 0.5]
         if rng.random() < 0.3:
             self.hold = True
         elif rng.random() < 0.3:
             self.let_go = {i for i in results if self.uses[i] and not self.aliases(i) and rng.random() < 0.5}
-        wanted = [i for i, node in enumerate(self.nodes) if isinstance(node, Leaf) and node.grad] + self.retained
+        changed = {i for changes in self.changed.values() for i, _ in changes}
+        wanted = [i for i, x in enumerate(self.main.values) if x.is_leaf and x.requires_grad
+                  and (isinstance(self.nodes[i], Leaf) or i in changed)] + self.retained
+        if not wanted:
+            raise Refused
         grads = [run.gradients(self.backs, wanted) for run in self.runs]
         self.grads = {}
         for k, i in enumerate(wanted):
@@ -278,6 +299,7 @@ class Program:
         for i, node in enumerate(self.nodes):
             lines.append(node.text())
             lines += [f"retain {i}"] if i in self.retained else []
+            lines += [f"require {k} {int(required)}" for k, required in self.changed.get(i, [])]
             if isinstance(node, Step):
                 lines += [f"let_go {k}" for k in sorted(set(node.inputs) & self.let_go) if self.last[k] == i]
         for y, c in self.backs:

@@ -10,6 +10,7 @@
  *     op add_scalar 17 0 : 3  ag_add_scalar of tensor 0 ("-" is an absent one) and the numbers
  *                             that call_op in common.h takes; 17 seeds the generator
  *     retain 2                ag_retain_grad
+ *     require 2 1             ag_requires_grad; 0: tensor 2 requires no gradient from here on
  *     let_go 2                ag_let_go
  *     backward 5              ag_backward
  *     from 5 6                ag_backward_from
@@ -92,6 +93,11 @@ static bool add_node(Program *p, Tensor *x, bool is_leaf) {
     return p->node[p->n++].seen != NULL;
 }
 
+static bool require(Tensor *x, bool required) {
+    x->requires_grad = false;
+    return !required || ag_requires_grad(x);
+}
+
 static bool run_line(Program *p, char *line) {
     char *at = NULL;
     char *word = strtok_r(line, " ", &at);
@@ -103,6 +109,7 @@ static bool run_line(Program *p, char *line) {
     if (!strcmp(word, "let_go")) return ag_let_go(node(p, at)) != NULL;
     if (!strcmp(word, "backward")) return ag_backward(node(p, at));
     Tensor *y = node(p, strtok_r(NULL, " ", &at));
+    if (!strcmp(word, "require")) return require(y, atoi(at) != 0);
     return ag_backward_from(y, node(p, at));
 }
 

@@ -256,6 +256,23 @@ START_TEST(a_frozen_parameter_gets_no_gradient) {
 }
 END_TEST
 
+/* Frozen for its first use on a tape and thawed for its second: only the second counts. */
+START_TEST(a_parameter_is_thawed_between_two_uses) {
+    Linear *linear = nn_linear_new(1, 1, false);
+    Tensor *x = LEAF(SHAPE(1, 1), 1);
+    ck_assert(tape_begin());
+    ck_assert(nn_freeze(linear, "", true));
+    Tensor *y = nn_linear_forward(linear, x);
+    ck_assert(nn_freeze(linear, "", false));
+    Tensor *z = nn_linear_forward(linear, ag_scale(x, 10));
+    ck_assert(ag_backward(ag_sum(ag_add(y, z))));
+    EXPECT_ELEMENTS(linear->weight->grad, 10);
+    tape_end();
+    tensor_release(x);
+    nn_free(linear);
+}
+END_TEST
+
 START_TEST(a_lazy_parameter_is_frozen_before_it_is_made) {
     Net *net = net_new();
     ck_assert(nn_freeze(net, "W_o", true) && nn_freeze(net, "W_o.bias", false));
@@ -1327,6 +1344,7 @@ int main(void) {
     tcase_add_test(values, initial_value_mistakes);
     TCase *freezing = add_framed_case(suite, "freezing");
     tcase_add_test(freezing, a_frozen_parameter_gets_no_gradient);
+    tcase_add_test(freezing, a_parameter_is_thawed_between_two_uses);
     tcase_add_test(freezing, a_lazy_parameter_is_frozen_before_it_is_made);
     tcase_add_test(freezing, a_prefix_ends_where_a_name_does);
     tcase_add_test(freezing, freezing_nothing);
