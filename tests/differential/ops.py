@@ -542,7 +542,7 @@ def like_a_case(op):
             sizes = dict(zip(shapes[0], shape))
             return all(sizes[n] == m and (n > 1 or n == m) for n, m in zip(shapes[0], shape))
 
-        first = p.pick(TAKES.get(name, "f"), len(shapes[0]), len(shapes[0]), where=agrees)
+        first = p.pick(TAKES.get(name, texts[0][0]), len(shapes[0]), len(shapes[0]), where=agrees)
         other |= dict(zip(shapes[0], p.sizes(first)))
         inputs = [first]
         for i, (kind, _, low, high) in enumerate(texts[1:], 1):
