@@ -155,7 +155,7 @@ struct AgFunction {
     void (*backward)(const AgCall *call, Tensor *dy, Tensor **dx);
 };
 
-/* Applies a function to n inputs, at most 6, of any types. The function and data outlive the tape.
+/* Applies a function to n inputs, at most 7, of any types. The function and data outlive the tape.
  * Backward reads the inputs and the result, so ag_let_go keeps their elements until then. */
 Tensor *ag_call(const AgFunction *function, int n, Tensor *const *in, void *data);
 
@@ -244,21 +244,30 @@ Tensor *ag_linear(Tensor *x, Tensor *w, Tensor *b);
 /* ---- softmax ------------------------------------------------------------------------------- */
 
 Tensor *ag_softmax(Tensor *x, int dim);
-/* Which keys a query may attend to: B batch, H heads, Q queries, K keys. All parts combine, and a
- * key that one part masks is masked. (AttentionMask){0} masks nothing. */
+/* Which keys a query may attend to, and what is added to its scaled scores: B batch, H heads, Q
+ * queries, K keys. All parts combine, and a key that one part masks is masked. (AttentionMask){0}
+ * masks nothing.
+ *
+ * The bias of each head of ALiBi (Press et al. 2022): slope (H, 1, 1), distance[i, j] = j - i
+ *     .bias = ag_mul(slope, distance), .causal = true
+ * of T5 (Raffel et al. 2020): table (buckets, H) is learned, bucket (Q, K) is I64
+ *     .bias = ag_permute(ag_embedding(table, bucket), AXES(2, 0, 1))
+ */
 typedef struct {
     const Tensor *valid_lens; /* I64 (B) or (B, Q), not negative: keys at or past it are masked */
     const Tensor *keep;       /* BOOL, broadcasts to (B, H, Q, K): false is masked */
-    const Tensor
-        *window; /* float (windows, Q, K), added to the scaled scores, viewed as (B / windows,
-                    windows, H, Q, K): Swin, Liu et al. 2021. A constant; -inf: masked */
-    bool causal; /* for query i the keys after key i are masked */
+    const Tensor *window; /* float (windows, Q, K), the same for all heads: the batch b gets window
+                           * b mod windows (Swin, Liu et al. 2021). A constant; -inf: masked. A
+                           * tensor with a matrix for each head is a bias */
+    Tensor *bias;         /* float, broadcasts to (B, H, Q, K), gets its gradient; -inf: masked */
+    bool causal;          /* for query i the keys after key i are masked */
 } AttentionMask;
 /* Does the mask fit scores (B, H, Q, K) of this type? If not, false with an error that begins with
  * who and names the part. A module calls this before it draws its weights. */
 bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype);
 
-/* The weights of attention, softmax(scale scores + window) over the keys that the mask allows.
+/* The weights of attention, softmax(scale scores + window + bias) over the keys that the mask
+ * allows.
  * scores: (B, H, Q, K), or (B H, Q, K) where the num_heads heads of a batch follow one another. For
  * a masked key the weight and the gradient of the score are exactly 0, even if the score is NaN.
  * The same holds for all keys of a query that has no key to attend to. */
@@ -276,11 +285,12 @@ Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
  * score is computed, and only the weight that a mask makes of it is 0.) */
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens);
 
-/* dropout(softmax(q k' / sqrt(D) + window)) v, over the keys that the mask allows: the same
+/* dropout(softmax(q k' / sqrt(D) + window + bias)) v, over the keys that the mask allows: the same
  * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but
  * without the Q x K weights in memory, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B,
  * H, K, Dv) -> (B, H, Q, Dv), or all without H. dropout: the probability that a weight is dropped;
- * for evaluation pass 0. In float32 a weight may be 0 if it is below 2^-100 of the largest weight
+ * for evaluation pass 0. (The gradient of a bias is a matrix for each head before it is summed over
+ * what was broadcast.) In float32 a weight may be 0 if it is below 2^-100 of the largest weight
  * of its query: then that query adds nothing to the gradients of the key and of the value. */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
 

@@ -87,8 +87,9 @@ void ag_run_hook(const Node *n, Tensor *dy, Tensor **dx) {
 
 #define INPUTS_OF_CALL                                                                             \
     {                                                                                              \
-        {"in[0]", ANY}, {"in[1]", ANY}, {"in[2]", ANY}, {"in[3]", ANY}, {"in[4]", ANY}, {          \
-            "in[5]", ANY                                                                           \
+        {"in[0]", ANY}, {"in[1]", ANY}, {"in[2]", ANY}, {"in[3]", ANY}, {"in[4]", ANY},            \
+            {"in[5]", ANY}, {                                                                      \
+            "in[6]", ANY                                                                           \
         }                                                                                          \
     }
 

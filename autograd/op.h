@@ -106,11 +106,14 @@ static inline const char *node_name(const Node *n) { return op_name(n->op, &n->a
 
 /* ---- shared by the attention ops (mask.c) --------------------------------------------------- */
 
-/* Stores the parts of a mask in in[0] to in[2], as inputs of a node. */
+/* Stores the parts of a mask in in[0] to in[3], as inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
+/* The kernels add one tensor to the scores. So of a mask with a window and a bias, the sum of both
+ * takes the place of the bias. */
+AttentionMask ag_mask_joined(const char *who, AttentionMask mask, Shape scores, DType dtype);
 /* For forward: checks the mask of node n and computes how many keys valid_lens and causal allow for
- * each query. The parts of the mask are the inputs first, first + 1 and first + 2; an input that
- * the node does not have counts as NULL. Returns a new reference, or NULL with an error. */
+ * each query. The parts of the mask are the inputs from first to first + 3. Returns a new
+ * reference, or NULL with an error. */
 Tensor *ag_mask_lengths(const Node *n, int first, bool causal, Shape scores);
 /* The mask for the kernels, without references. lengths: the result of ag_mask_lengths. */
 Mask ag_mask_of(const Node *n, int first, const Tensor *lengths, Shape scores);

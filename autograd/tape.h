@@ -6,7 +6,7 @@
 #include "autograd.h"
 #include "../tensor/math/operations.h"
 
-enum { OP_INPUTS = 6, SAVED = 3 };
+enum { OP_INPUTS = 7, SAVED = 3 };
 
 typedef struct Op Op;
 

@@ -213,7 +213,8 @@ typedef struct {
 } MultiHeadAttentionConfig;
 
 /* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), Vaswani et al.
- * 2017, section 3.2.2. All heads of a sample share its mask. */
+ * 2017, section 3.2.2. The heads of a sample share its mask, where keep and bias have no sizes for
+ * heads. */
 typedef struct {
     Module module;
     DotProductAttention *attention; /* all heads at once, as a batch of B * heads */

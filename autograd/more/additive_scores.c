@@ -57,7 +57,7 @@ DEFINE_OP(additive_scores,
           .reads = READS_IN0 | READS_IN1 | READS_IN2, .grad_fn = "SqueezeBackward1");
 
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens) {
-    Tensor *x[6] = {q, k, w};
+    Tensor *x[7] = {q, k, w};
     ag_mask_inputs((AttentionMask){.valid_lens = valid_lens}, x + 3);
     for (int i = 0; i < 3; i++)
         if (x[i] && !tensor_is_contiguous(x[i])) x[i] = ag_contiguous(x[i]);

@@ -38,13 +38,14 @@ static bool check_sizes(const Tensor *q, const Tensor *k, const Tensor *v) {
 
 /* The saved tensors. DRAWS is a tensor of bytes (BOOL): bools, or the bytes of Generators. */
 enum { LENGTHS, STATS, DRAWS };
+enum { MASK = 3, BIAS = 6 }; /* inputs: the first part of the mask, and the part with a gradient */
 
 /* The operands of the kernels: n's inputs, what forward saved, and y for the result. */
 static AttentionOperands operands_of(const Node *n, Tensor *y) {
     const Tensor *q = n->in[0];
     const Tensor *k = n->in[1];
     AttentionOperands a = {.q = q, .k = k, .v = n->in[2], .y = y, .stats = n->saved[STATS]};
-    a.mask = ag_mask_of(n, 3, n->saved[LENGTHS], tensor_attention_scores(q, k));
+    a.mask = ag_mask_of(n, MASK, n->saved[LENGTHS], tensor_attention_scores(q, k));
     a.scale = n->at.scale;
     a.dropout = n->at.dropout;
     if (!n->saved[DRAWS]) return a;
@@ -57,10 +58,11 @@ static AttentionOperands operands_of(const Node *n, Tensor *y) {
 OP_TEXT(attention) = {
     .call = "ag_attention(q, k, v, mask, dropout)",
     .shapes = "(B, H, Q, D), (B, H, K, D), (B, H, K, Dv) -> (B, H, Q, Dv), or all without H",
-    .value = "R v, R = dropout(P), P = softmax(q k' / sqrt(D) + window) over the keys that the "
-             "mask allows; P is never in memory",
+    .value = "R v, R = dropout(P), P = softmax(q k' / sqrt(D) + window + bias) over the keys that "
+             "the mask allows; P is never in memory",
     .gradient = "dv = R' dy; dq = dS k, dk = dS' q, dS = P (dP - sum(P dP)) / sqrt(D), dP = "
-                "dropout's gradient at dy v'",
+                "dropout's gradient at dy v'; of the bias P (dP - sum(P dP)), summed over what was "
+                "broadcast",
     .source = "Vaswani et al. 2017; Dao et al. 2022",
 };
 
@@ -74,7 +76,7 @@ static Tensor *attention_forward(Node *n) {
     if (!check_shapes(q, k, v) || !check_sizes(q, k, v)) return NULL;
     const Shape s = tensor_attention_scores(q, k);
     const int64_t heads = s.dim[0] * s.dim[1];
-    n->saved[LENGTHS] = ag_mask_lengths(n, 3, n->at.causal, s);
+    n->saved[LENGTHS] = ag_mask_lengths(n, MASK, n->at.causal, s);
     n->saved[STATS] = tensor_make(SHAPE(heads, 2, s.dim[2]), F64);
     const bool draws = n->at.dropout > 0 && tensor_shape_numel(s) > 0 && !n->saved[DRAWS];
     if (draws) n->saved[DRAWS] = tensor_make(SHAPE(heads, tensor_attention_draw_bytes(s)), BOOL);
@@ -94,7 +96,8 @@ static void attention_backward(const Node *n, Tensor *dy, Tensor **dx) {
     const int last = dy->shape.ndim - 1;
     Tensor *rows = dy->stride[last] == 1 ? tensor_retain(dy) : tensor_contiguous(dy);
     for (int i = 0; i < 3; i++) dx[i] = tensor_attention_result(n->in[i], n->in[i]);
-    if (!tensor_pending()) tensor_attention_backward(&a, rows, dx);
+    if (ag_needs(n, BIAS)) dx[BIAS] = tensor_make_zeros(a.mask.scores, dy->dtype);
+    if (!tensor_pending()) tensor_attention_backward(&a, rows, dx, dx[BIAS]);
     tensor_release(rows);
 }
 
@@ -104,7 +107,8 @@ DEFINE_OP(attention,
                  {"v", FLOAT},
                  {"valid_lens", INT64 | OPTIONAL},
                  {"keep", BOOLEAN | OPTIONAL},
-                 {"window", FLOAT | OPTIONAL}},
+                 {"window", FLOAT | OPTIONAL},
+                 {"bias", FLOAT | OPTIONAL}},
           .forward = attention_forward, .backward = attention_backward,
           .reads = READS_INPUTS | READS_OUT, .draws = DRAWS + 1,
           .grad_fn = "ScaledDotProductAttentionBackward0");
@@ -129,11 +133,13 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
     if (!(dropout >= 0 && dropout <= 1))
         return tensor_fail("attention: dropout is %g: it must be a probability, from 0 to 1",
                            dropout);
-    Tensor *in[6] = {q, k, v};
+    Tensor *in[7] = {q, k, v};
     for (int i = 0; i < 3; i++) in[i] = with_dense_rows(in[i]);
-    ag_mask_inputs(mask, in + 3);
+    if (mask.window && mask.bias && q && k && v && check_shapes(q, k, v))
+        mask = ag_mask_joined("attention", mask, tensor_attention_scores(q, k), q->dtype);
+    ag_mask_inputs(mask, in + MASK);
     const Attributes at = {.scale = scale, .dropout = dropout, .causal = mask.causal};
-    return ag_apply(&ag_op_attention, 6, in, &at);
+    return ag_apply(&ag_op_attention, 7, in, &at);
 }
 
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {

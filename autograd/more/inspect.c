@@ -256,15 +256,22 @@ static Agreement check_jacobian(const Node *n, int k) {
 /* For a copy of an op of weights, the weights if all scores were 0: they are 0 for the masked keys
  * only. */
 static Tensor *weights_of_zeros(const Node *copy) {
-    if (!copy->op->weighs) return NULL;
-    tensor_fill_elements(copy->in[0], 0);
-    return forward_again(copy);
+    Tensor *scores = copy->in[0];
+    Tensor *before = copy->op->weighs ? tensor_clone(scores) : NULL;
+    if (!before) return NULL;
+    tensor_fill_elements(scores, 0);
+    Tensor *weights = forward_again(copy);
+    memcpy(scores->data, before->data, (size_t)tensor_numel(scores) * sizeof(double));
+    tensor_release(before);
+    return weights;
 }
 
-static const char *reason_of(const Node *n, int64_t i, const double *y, const Tensor *weights) {
+/* For element i of an input, which has the shape of the weights y, or was broadcast to it. */
+static const char *reason_of(const Node *n, int64_t i, bool is_broadcast, const double *y,
+                             const Tensor *weights) {
     const Op *const op = n->op;
-    if (op->weighs && y[i] == 1) return "weight is 1";
-    if (weights && ((double *)weights->data)[i] == 0) return "masked";
+    if (op->weighs && !is_broadcast && y[i] == 1) return "weight is 1";
+    if (weights && !is_broadcast && ((double *)weights->data)[i] == 0) return "masked";
     if (op->zero) return op->zero;
     return op->reads & READS_OTHER ? "times 0" : "unused"; /* a product reads the other factor */
 }
@@ -315,7 +322,8 @@ static void write_gradient(Buffer *json, const Node *n, const Node *copy, int k,
             tensor_buffer_print(json, terms++ ? ",%lld" : "[%lld", (long long)j);
             tensor_buffer_print_number(json, ",", term, n->out->dtype);
         }
-        if (!terms) tensor_buffer_print(json, "\"%s\"", reason_of(n, i, y->data, weights));
+        if (!terms)
+            tensor_buffer_print(json, "\"%s\"", reason_of(n, i, columns != rows, y->data, weights));
         tensor_buffer_print(json, "%s%s", terms ? "]" : "", i + 1 < columns ? "," : "");
     }
     tensor_buffer_print(json, "]}");

@@ -23,14 +23,17 @@ static bool check_lengths(const char *who, const Tensor *lens, Shape scores) {
     return !tensor_pending();
 }
 
-static bool check_keep(const char *who, const Tensor *keep, Shape scores) {
+static bool check_broadcasts(const char *who, const char *part, const Tensor *x, Shape scores) {
     Shape both;
+    return (tensor_shape_broadcast(x->shape, scores, &both) && shape_equal(both, scores)) ||
+           tensor_fail("%s: %s is %s: it must broadcast to (B, H, Q, K), here %s", who, part,
+                       tensor_shape_text(x->shape), tensor_shape_text(scores));
+}
+
+static bool check_keep(const char *who, const Tensor *keep, Shape scores) {
     if (keep->dtype != BOOL)
-        tensor_fail("%s: keep is %s: it must be bool", who, tensor_dtype_name(keep->dtype));
-    else if (!tensor_shape_broadcast(keep->shape, scores, &both) || !shape_equal(both, scores))
-        tensor_fail("%s: keep is %s: it must broadcast to (B, H, Q, K), here %s", who,
-                    tensor_shape_text(keep->shape), tensor_shape_text(scores));
-    return !tensor_pending();
+        return tensor_fail("%s: keep is %s: it must be bool", who, tensor_dtype_name(keep->dtype));
+    return check_broadcasts(who, "keep", keep, scores);
 }
 
 static bool check_window(const char *who, const Tensor *window, Shape scores, DType dtype) {
@@ -46,10 +49,17 @@ static bool check_window(const char *who, const Tensor *window, Shape scores, DT
         tensor_fail("%s: window is %s: the number of windows %lld must divide the batch size %lld",
                     who, tensor_shape_text(*w), (long long)w->dim[0], (long long)B);
     else if (window->requires_grad)
-        tensor_fail("%s: window requires a gradient and is a constant: ag_detach it, or add it to "
-                    "the scores",
-                    who);
+        tensor_fail(
+            "%s: window requires a gradient and is a constant: ag_detach it, or make it a bias",
+            who);
     return !tensor_pending();
+}
+
+static bool check_bias(const char *who, const Tensor *bias, Shape scores, DType dtype) {
+    if (bias->dtype != dtype)
+        return tensor_fail("%s: bias is %s and the scores are %s: the types must be equal", who,
+                           tensor_dtype_name(bias->dtype), tensor_dtype_name(dtype));
+    return check_broadcasts(who, "bias", bias, scores);
 }
 
 bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype) {
@@ -58,7 +68,8 @@ bool ag_mask_fits(const char *who, AttentionMask mask, Shape scores, DType dtype
                            tensor_shape_text(scores));
     return !tensor_pending() && (!mask.valid_lens || check_lengths(who, mask.valid_lens, scores)) &&
            (!mask.keep || check_keep(who, mask.keep, scores)) &&
-           (!mask.window || check_window(who, mask.window, scores, dtype));
+           (!mask.window || check_window(who, mask.window, scores, dtype)) &&
+           (!mask.bias || check_bias(who, mask.bias, scores, dtype));
 }
 
 /* ---- the parts as inputs of a node --------------------------------------------------------- */
@@ -68,20 +79,35 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in) {
     in[0] = (Tensor *)mask.valid_lens;
     in[1] = (Tensor *)mask.keep;
     in[2] = (Tensor *)mask.window;
+    in[3] = mask.bias;
 }
 
-/* Part i of a mask whose parts are the inputs first, first + 1 and first + 2 of n. */
-static const Tensor *part_of(const Node *n, int first, int i) {
-    return first + i < n->n_in ? n->in[first + i] : NULL;
+AttentionMask ag_mask_joined(const char *who, AttentionMask mask, Shape scores, DType dtype) {
+    const bool both = mask.window && mask.bias && tensor_check_readable(who, mask.window) &&
+                      tensor_check_readable(who, mask.bias);
+    if (!both || !ag_mask_fits(who, mask, scores, dtype)) return mask;
+    Tensor *window = (Tensor *)mask.window; /* (windows, Q, K) */
+    const int64_t times = scores.dim[0] / window->shape.dim[0];
+    Tensor *of_batches = ag_repeat(window, SHAPE(times, 1, 1)); /* (B, Q, K) */
+    mask.bias = ag_add(mask.bias, ag_unsqueeze(of_batches, 1)); /* (B, 1, Q, K), or of the heads */
+    mask.window = NULL;
+    return mask;
+}
+
+/* The mask whose parts are the inputs from first on. additive_scores has only the first part. */
+static AttentionMask mask_at(const Node *n, int first, bool causal) {
+    Tensor *part[4] = {NULL};
+    for (int i = 0; i < 4 && first + i < n->n_in; i++) part[i] = n->in[first + i];
+    return (AttentionMask){part[0], part[1], part[2], part[3], causal};
 }
 
 Tensor *ag_mask_lengths(const Node *n, int first, bool causal, Shape scores) {
-    const AttentionMask mask = {part_of(n, first, 0), part_of(n, first, 1), part_of(n, first, 2),
-                                causal};
+    const AttentionMask mask = mask_at(n, first, causal);
     if (!ag_mask_fits(n->op->name, mask, scores, n->in[0]->dtype)) return NULL;
     return tensor_mask_lengths(mask.valid_lens, causal, scores);
 }
 
 Mask ag_mask_of(const Node *n, int first, const Tensor *lengths, Shape scores) {
-    return (Mask){scores, lengths, part_of(n, first, 1), part_of(n, first, 2)};
+    const AttentionMask mask = mask_at(n, first, false);
+    return (Mask){scores, lengths, mask.keep, mask.window, mask.bias};
 }

@@ -37,6 +37,8 @@ Tensor *ag_softmax(Tensor *x, int dim) {
 /* The op of two public functions: ag_attention_weights, and ag_masked_softmax, which calls
  * ag_attention_weights with lengths as the only mask. */
 
+enum { SCORES, BIAS = 4 }; /* the inputs that have a gradient */
+
 /* scores: (B, H, Q, K) or (B H, Q, K); *full becomes (B, H, Q, K). */
 static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
     const Shape s = scores->shape;
@@ -55,9 +57,10 @@ static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
 OP_TEXT(attention_weights) = {
     .call = "ag_attention_weights(scores, scale, mask, num_heads)",
     .shapes = "(B, H, Q, K) or (B H, Q, K) -> same",
-    .value = "softmax(scale scores + window) over the keys that the mask allows, 0 elsewhere; "
-             "applies the op masked_softmax",
-    .gradient = "scale y (dy - sum(y dy)), exactly 0 where y is 0",
+    .value = "softmax(scale scores + window + bias) over the keys that the mask allows, 0 "
+             "elsewhere; applies the op masked_softmax",
+    .gradient = "scale y (dy - sum(y dy)), exactly 0 where y is 0; of the bias the same without "
+                "scale, summed over what was broadcast",
     .source = "Vaswani et al. 2017; Liu et al. 2021 for the window",
 };
 
@@ -73,12 +76,25 @@ static Tensor *masked_softmax_forward(Node *n) {
     return y;
 }
 
-static void masked_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
+/* dx = s y (dy - sum(y dy)), the gradient of x in softmax(s x + ...) */
+static void write_gradient(const Node *n, Tensor *dx, Tensor *dy, double s) {
     Kernel *const kernel = tensor_kernels()->masked_softmax_dx[dy->dtype];
-    dx[0] = ag_buffer_like(dy);
-    if (dx[0])
-        tensor_loop_rows(kernel, dy->shape.ndim - 1, 3, (const Tensor *[]){dx[0], n->out, dy},
-                         n->at.scale);
+    const int last = dy->shape.ndim - 1;
+    if (dx) tensor_loop_rows(kernel, last, 3, (const Tensor *[]){dx, n->out, dy}, s);
+}
+
+static void masked_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
+    const Tensor *scores = n->in[SCORES];
+    if (ag_needs(n, BIAS)) {
+        Shape full; /* (B, H, Q, K) */
+        Tensor *dbias = tensor_make(dy->shape, dy->dtype);
+        write_gradient(n, dbias, dy, 1);
+        if (check_scores(scores, n->at.num_heads, &full))
+            dx[BIAS] = tensor_reshape_own(dbias, full);
+    }
+    if (!ag_needs(n, SCORES)) return;
+    dx[SCORES] = ag_buffer_like(dy);
+    write_gradient(n, dx[SCORES], dy, n->at.scale);
 }
 
 const Op ag_op_masked_softmax = {
@@ -87,7 +103,8 @@ const Op ag_op_masked_softmax = {
     .in = {{"scores", FLOAT},
            {"valid_lens", INT64 | OPTIONAL},
            {"keep", BOOLEAN | OPTIONAL},
-           {"window", FLOAT | OPTIONAL}},
+           {"window", FLOAT | OPTIONAL},
+           {"bias", FLOAT | OPTIONAL}},
     .forward = masked_softmax_forward,
     .backward = masked_softmax_backward,
     .reads = READS_OUT,
@@ -98,10 +115,13 @@ const Op ag_op_masked_softmax = {
 };
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
-    Tensor *in[4] = {scores};
+    Tensor *in[5] = {scores};
+    Shape full;
+    if (mask.window && mask.bias && scores && check_scores(scores, num_heads, &full))
+        mask = ag_mask_joined("masked_softmax", mask, full, scores->dtype);
     ag_mask_inputs(mask, in + 1);
     const Attributes at = {.scale = scale, .num_heads = num_heads, .causal = mask.causal};
-    return ag_apply(&ag_op_masked_softmax, 4, in, &at);
+    return ag_apply(&ag_op_masked_softmax, 5, in, &at);
 }
 
 OP_TEXT(masked_softmax) = {

@@ -241,11 +241,11 @@ static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, co
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
-/* Do keep and the window allow query i to attend to key j? */
+/* Do keep and bias allow query i to attend to key j? */
 static bool is_kept(const AttentionHead *a, int64_t i, int64_t j) {
-    const float *window = a->window;
+    const float *bias = a->bias;
     return (!a->keep || a->keep[i * a->keep_row + j * a->keep_column]) &&
-           (!window || window[i * a->window_row + j * a->window_column] != -INFINITY);
+           (!bias || bias[i * a->bias_row + j * a->bias_column] != -INFINITY);
 }
 
 static bool sees_any(const AttentionHead *a, int64_t i) {
@@ -254,21 +254,21 @@ static bool sees_any(const AttentionHead *a, int64_t i) {
     return false;
 }
 
-/* The scores of n keys from `first` on with a block's queries: x (n, width) = k scale q' + window,
+/* The scores of n keys from `first` on with a block's queries: x (n, width) = k scale q' + bias,
  * -inf where the key is masked. */
 static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
     const AttentionHead *a = pass->of;
     const Matrix x = pass->weights;
-    const float *window = a->window;
+    const float *bias = a->bias;
     bool cut = false;
     multiply(n, pass->width, a->D, x, false, rows_from(pass->keyed[KEY], first), q->q_t);
     for (int64_t r = 0; r < q->rows; r++) {
         const int64_t i = q->from + r;
         cut = cut || q->length[r] < first + n;
-        if (!a->keep && !window) continue;
+        if (!a->keep && !bias) continue;
         for (int64_t j = 0; j < n; j++) {
             float *score = x.data + j * x.row + r;
-            if (window) *score += window[i * a->window_row + (first + j) * a->window_column];
+            if (bias) *score += bias[i * a->bias_row + (first + j) * a->bias_column];
             if (!is_kept(a, i, first + j)) *score = -INFINITY;
         }
     }
@@ -413,6 +413,17 @@ static void backward_open(const Pass *pass, Block *q) {
     if (q->from == 0) clear_keys(pass, q->end);
 }
 
+/* Stores dbias = dP, and scales dP. */
+static void gradient_of_bias(const Pass *pass, const Block *q, int64_t first, int64_t n) {
+    const AttentionHead *a = pass->of;
+    for (int64_t r = 0; r < q->rows; r++) {
+        float *row = (float *)a->dbias + (q->from + r) * a->K + first;
+        for (int64_t j = 0; j < n; j++) row[j] = pass->dp.data[j * pass->dp.row + r];
+    }
+    const float scale = (float)a->scale;
+    IVDEP for (int64_t i = 0; i < n * pass->width; i++) pass->dp.data[i] *= scale;
+}
+
 /* P weights, R = dropout(P):  dv += R' dy,  dP = dropout's backward of dy v',
  * dS = scale P (dP - sum(P dP)),  dk += dS' q,  dq += dS k */
 static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
@@ -425,7 +436,8 @@ static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64
     multiply(n, a->Dv, q->rows, rows_from(keyed[DVALUE], first), add, r, q->dy);
     multiply(n, pass->width, a->Dv, dp, false, rows_from(keyed[VALUE], first), q->dy_t);
     drop(pass, q, dp, dp, first, n);
-    gradient_of_tile(n, pass->width, dp.data, p.data, q->sum, (float)a->scale);
+    gradient_of_tile(n, pass->width, dp.data, p.data, q->sum, a->dbias ? 1 : (float)a->scale);
+    if (a->dbias) gradient_of_bias(pass, q, first, n);
     multiply(n, a->D, q->rows, rows_from(keyed[DKEY], first), add, dp, q->q);
     multiply(q->rows, q->out.row, n, q->out, first > 0, transposed(dp),
              rows_from(keyed[KEY], first));

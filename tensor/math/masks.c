@@ -73,7 +73,11 @@ void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, d
         view[3] = in_windows(&keep, shape);
     }
     if (mask->window) view[4] = window_in(mask->window, shape);
+    if (mask->bias) {
+        const Tensor bias = tensor_expanded(mask->bias, s);
+        view[4] = in_windows(&bias, shape);
+    }
     const Tensor *const operand[] = {&view[0], &view[1], &view[2], mask->keep ? &view[3] : NULL,
-                                     mask->window ? &view[4] : NULL};
+                                     view[4].data ? &view[4] : NULL};
     tensor_loop_rows(tensor_kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
 }

@@ -81,19 +81,21 @@ Tensor tensor_transposed(const Tensor *x);
 /* x broadcast to the shape: a view without a reference, only for kernels. */
 Tensor tensor_expanded(const Tensor *x, Shape shape);
 
-/* A mask over scores (B, H, Q, K), for the kernels. keep and window may be NULL. */
+/* A mask over scores (B, H, Q, K), for the kernels. keep, window and bias may be NULL; one of the
+ * last two is. */
 typedef struct {
     Shape scores;
     const Tensor *lengths; /* of tensor_mask_lengths */
     const Tensor *keep;    /* broadcasts to the scores */
     const Tensor *window;  /* (windows, Q, K) */
+    const Tensor *bias;    /* broadcasts to the scores */
 } Mask;
 
 /* How many keys each query may attend to, for valid_lens (B), (B, Q) or NULL, and causal: I64,
  * (B, 1, Q, 1), or (1, 1, Q, 1) if valid_lens is NULL. */
 Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores);
-/* y = softmax(scale x + window) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B H, Q,
- * K) */
+/* y = softmax(scale x + window or bias) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B
+ * H, Q, K) */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
 
 /* ---- the generator: random.c ----------------------------------------------------------------- */

@@ -63,6 +63,7 @@ typedef struct {
     const AttentionOperands *of;
     const Tensor *dy; /* NULL forward */
     Tensor *const *dx;
+    Tensor *dbias; /* or NULL */
     AttentionKernel *kernel;
     char *workspace;
     int64_t workspace_bytes; /* for each worker */
@@ -92,8 +93,13 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     }
     if (mask->window) {
         const Tensor *w = mask->window;
-        head.window = matrix_of(w, i / H % w->shape.dim[0], &head.window_row);
-        head.window_column = w->stride[2];
+        head.bias = matrix_of(w, i / H % w->shape.dim[0], &head.bias_row);
+        head.bias_column = w->stride[2];
+    }
+    if (mask->bias) {
+        const Tensor bias = tensor_expanded(mask->bias, s);
+        head.bias = matrix_of(&bias, i, &head.bias_row);
+        head.bias_column = bias.stride[3];
     }
     return head;
 }
@@ -111,6 +117,7 @@ static void attention_part(int worker, int64_t from, int64_t to, void *context) 
             head.dq = matrix_of(heads->dx[0], i, &head.dq_row);
             head.dk = matrix_of(heads->dx[1], i, &head.dk_row);
             head.dv = matrix_of(heads->dx[2], i, &head.dv_row);
+            if (heads->dbias) head.dbias = matrix_of(heads->dbias, i, &(int64_t){0});
         }
         heads->kernel(&head, heads->workspace + worker * heads->workspace_bytes);
     }
@@ -141,7 +148,9 @@ void tensor_attention_forward(const AttentionOperands *a) {
     attend_all(&(Heads){.of = a, .kernel = tensor_more_kernels()->attention[a->q->dtype]});
 }
 
-void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]) {
+void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3],
+                               Tensor *dbias) {
     if (is_without_scores(a, dx, 3)) return;
-    attend_all(&(Heads){a, dy, dx, .kernel = tensor_more_kernels()->attention_dx[a->q->dtype]});
+    attend_all(
+        &(Heads){a, dy, dx, dbias, .kernel = tensor_more_kernels()->attention_dx[a->q->dtype]});
 }

@@ -5,8 +5,8 @@
 #include "../math/operations.h"
 #include "more_kernels.h"
 
-/* dropout(softmax(scale q k' + window)) v where the mask allows: q (B, H, Q, D), k (B, H, K, D), v
- * (B, H, K, Dv), or all without H, as if H was 1. */
+/* dropout(softmax(scale q k' + window or bias)) v where the mask allows: q (B, H, Q, D), k (B, H,
+ * K, D), v (B, H, K, Dv), or all without H, as if H was 1. */
 typedef struct {
     const Tensor *q, *k, *v;
     Tensor *y;
@@ -31,8 +31,10 @@ int64_t tensor_attention_draw_bytes(Shape scores);
 void tensor_generator_skip(Generator *g, int64_t words);
 /* Writes drawn or states, and moves the generator past the draws of all heads. */
 void tensor_attention_draw(const AttentionOperands *a, Generator *generator);
-/* Forward writes y and stats; backward reads them, and writes the gradients dx of q, k and v. */
+/* Forward writes y and stats; backward reads them, and writes the gradients dx of q, k and v, and
+ * dbias, (B, H, Q, K), zeros before; or NULL. */
 void tensor_attention_forward(const AttentionOperands *a);
-void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3]);
+void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3],
+                               Tensor *dbias);
 
 #endif

@@ -26,12 +26,12 @@ class Refused(Exception):
 
 def parts(mask, bits, batch):
     """As parts() of generate.py, but a key whose window is -inf is ignored by keep, and its window is 0."""
-    lens, keep, window = generate.parts(mask, bits)
+    lens, keep, window, bias = generate.parts(mask, bits)
     if window is not None and (window == -math.inf).any():
         finite = (window != -math.inf).repeat(batch // len(window), 1, 1)[:, None]
         keep = finite if keep is None else finite & keep
         window = window.masked_fill(window == -math.inf, 0)
-    return lens, keep, window
+    return lens, keep, window, bias
 
 
 def attention(x, a, scale=None):
@@ -43,7 +43,7 @@ def sdpa(x, a, scale=None):
     ignored key, and inf - inf is NaN."""
     q, k, v = [t if t.dim() == 4 else t[:, None] for t in x[:3]]
     batch, heads, queries, keys = *q.shape[:3], k.shape[2]
-    lens, keep, window = parts(x[3:], a[2], batch)
+    lens, keep, window, bias = parts(x[3:], a[2], batch)
     allowed = torch.ones(batch, heads, queries, keys, dtype=BOOL)
     if lens is not None:
         allowed = allowed & generate.keep_before(lens, batch, queries, keys)[:, None]
@@ -54,6 +54,8 @@ def sdpa(x, a, scale=None):
     mask = torch.zeros(allowed.shape, dtype=q.dtype).masked_fill(~allowed, -math.inf)
     if window is not None:
         mask = mask + window.repeat(batch // len(window), 1, 1)[:, None]
+    if bias is not None:
+        mask = mask + bias
     y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask if a[1] or a[2] else None, scale=scale)
     return y if x[0].dim() == 4 else y[:, 0]
 
@@ -453,6 +455,12 @@ def mask(p, dtype, batch, heads, queries, keys, odds):
     if p.rng.random() < odds and 0 not in (batch, heads, queries, keys):
         windows = p.rng.choice([n for n in range(1, batch + 1) if batch % n == 0])
         inputs, bits = [*inputs, p.leaf(dtype, [windows, queries, keys], grad=False)], bits | 4
+    if p.rng.random() < odds:
+        sizes = [n if p.rng.random() < 0.6 else 1 for n in (batch, heads, queries, keys)]
+        bias = p.like(dtype, sizes[p.rng.randint(0, 3):], new=0.7)
+        if not p.finite([bias]):
+            raise Refused  # PyTorch's softmax of a row of -inf is NaN
+        inputs, bits = [*inputs, bias], bits | 8
     return inputs, bits
 
 
@@ -486,6 +494,8 @@ def attended(p, name):
     k = p.like(p.dtype_of(q), [*outer, keys, depth])
     v = p.like(p.dtype_of(q), [*outer, keys, width])
     inputs, bits = mask(p, p.dtype_of(q), outer[0], outer[1] if dims == 4 else 1, queries, keys, 0.3)
+    if bits & 8 and 0 in p.sizes(q) + p.sizes(v):
+        raise Refused  # PyTorch's own function gives the bias no gradient
     dropout = 0.375 if p.rng.random() < 0.15 else 0
     scale = [p.rng.choice([0.25, 1, -0.5])] if name == "attention_scaled" else []
     return [q, k, v, *inputs], dropout, p.rng.randint(0, 1), bits, *scale
@@ -548,9 +558,7 @@ def like_a_case(op):
         for i, (kind, _, low, high) in enumerate(texts[1:], 1):
             shape = [other.setdefault(n, p.rng.randint(1, 7)) for n in shapes[i]]
             if kind == "f" and not low:
-                grad = False if op.constants is not None and i >= op.constants else None
-                inputs.append(p.like(p.dtype_of(first), shape) if grad is None else
-                              p.leaf(p.dtype_of(first), shape, grad=grad))
+                inputs.append(p.like(p.dtype_of(first), shape))
             elif kind == "f":
                 inputs.append(p.leaf(p.dtype_of(first), shape, draw="positive"))
             elif kind == "i":

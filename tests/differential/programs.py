@@ -421,6 +421,9 @@ class Program:
         of PyTorch's elementwise ops keep the order of their inputs' dimensions."""
         if isinstance(self.nodes[i], Step) and self.nodes[i].name in VIEWS:
             return self.lies_alike(self.nodes[i].inputs[0])
+        if isinstance(self.nodes[i], Step) and "attention" in IN_C.get(self.nodes[i].name, self.nodes[i].name):
+            q = self.main.values[self.nodes[i].inputs[0]]  # the result has the layout of q
+            return q.dim() < 4 or q.stride(1) >= q.stride(2)
         return isinstance(self.nodes[i], Leaf) or self.main.values[i].is_contiguous()
 
     def dim(self, i, new=0):

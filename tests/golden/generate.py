@@ -142,19 +142,20 @@ class Function:
     call(x, a): the same call in PyTorch; x are the inputs and a the numbers of C's call.
     cases: own calls, "numbers: inputs; numbers: inputs"; the first call is made in every layout, too.
     db, variant: the function's name in op_db. adapt(sample): (inputs, numbers) of C's call, None if C has no
-    such call. sizes: op_db's S, M and L. grad: the floats among this many first inputs get a gradient.
+    such call. sizes: op_db's S, M and L. grad: the floats among this many first inputs get a gradient, but not
+    input constant(a).
     grad_fn: maps PyTorch's name of the last node to C's name; None: the names are not compared.
     seeded: numbers[0] is the seed. drawn: floats are drawn in this type, for all types of cases.
     """
 
     def __init__(self, name, call, cases, db=None, adapt=None, variant="", sizes=(3, 4, 6), grad=9,
-                 grad_fn={}, layouts=LAYOUTS, types=FLOATS, seeded=False, drawn=None):
+                 constant=lambda a: None, grad_fn={}, layouts=LAYOUTS, types=FLOATS, seeded=False, drawn=None):
         corners = CORNERS.get(name.removeprefix("ag_"))
         self.name, self.call = name, call
         self.cases = [parse(case) for case in (cases + ("; " + corners if corners else "")).split(";")]
         self.db, self.adapt, self.variant, self.sizes = db, adapt, variant, sizes
         self.grad, self.grad_fn, self.layouts, self.types, self.seeded = grad, grad_fn, layouts, types, seeded
-        self.drawn = drawn
+        self.constant, self.drawn = constant, drawn
         FUNCTIONS.append(self)
 
 
@@ -233,12 +234,14 @@ def masked_softmax(scores, lens=None):
     return softmax_where(scores, keep_before(lens, *scores.shape))
 
 
-def attention_weights(scores, scale, causal, heads, lens=None, keep=None, window=None):
+def attention_weights(scores, scale, causal, heads, lens=None, keep=None, window=None, bias=None):
     """scores: (b, h, q, k), or (b h, q, k). Window b mod windows is added to the scores of batch b."""
     b = scores.shape[0] if scores.dim() == 4 else scores.shape[0] // int(heads)
     x = scores.reshape(b, int(heads), *scores.shape[-2:]) * scale
     if window is not None:
         x = (x.reshape(-1, len(window), *x.shape[1:]) + window[:, None]).reshape(x.shape)
+    if bias is not None:
+        x = x + bias
     allowed = torch.ones(x.shape, dtype=torch.bool)
     if lens is not None:
         allowed = allowed & keep_before(lens, b, *x.shape[2:])[:, None]
@@ -255,9 +258,14 @@ def additive_scores(q, k, w, lens=None):
 
 
 def parts(x, bits):
-    """The inputs lens, keep and window; None for an input that is not in x."""
+    """The inputs lens, keep, window and bias; None for an input that is not in x."""
     rest = list(x)
-    return [rest.pop(0) if int(bits) & bit else None for bit in (1, 2, 4)]
+    return [rest.pop(0) if int(bits) & bit else None for bit in (1, 2, 4, 8)]
+
+
+def window_at(first, bits):
+    """Which input is the window, if the mask begins at `first`; None if there is none."""
+    return first + (int(bits) & 1) + (int(bits) >> 1 & 1) if int(bits) & 4 else None
 
 
 def attention(q, k, v, dropout, causal, *mask, scale=None):
@@ -400,11 +408,12 @@ more("linear", db="nn.functional.{}", adapt=lambda s: quartered(s) if s.args[0].
 SHOWN = {name: "SoftmaxBackward0" for name in ("WhereBackward0", "ReshapeAliasBackward0", "ViewBackward0")}
 MORE["pad_sequence"] = {"grad_fn": {"CopySlices": "StackBackward0"}}
 MORE["masked_softmax"] = {"grad_fn": SHOWN}
-MORE["attention_weights"] = {"grad": 1, "grad_fn": SHOWN}
+MORE["attention_weights"] = {"constant": lambda a: window_at(1, a[3]), "grad_fn": SHOWN}
 MORE["additive_scores"] = {"grad_fn": {"WhereBackward0": "SqueezeBackward1"}}
 SHOWN = {name: None for name in ("BmmBackward0", "UnsafeViewBackward0")}
-more("attention", db="nn.functional.scaled_dot_product_attention", adapt=without_dropout, grad_fn=SHOWN)
-MORE["attention_scaled"] = {"grad": 3, "grad_fn": SHOWN}
+more("attention", db="nn.functional.scaled_dot_product_attention", adapt=without_dropout,
+     constant=lambda a: window_at(3, a[2]), grad_fn=SHOWN)
+MORE["attention_scaled"] = {"constant": lambda a: window_at(3, a[2]), "grad_fn": SHOWN}
 more("mse_loss", db="nn.functional.{}", adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
 more("cross_entropy", db="nn.functional.{}", adapt=classes)
 more("dropout", db="nn.functional.{}",
@@ -412,8 +421,7 @@ more("dropout", db="nn.functional.{}",
 more("layer_norm", db="nn.functional.{}", adapt=normed)
 
 for op in table.OPS:
-    constants = {} if op.constants is None else {"grad": op.constants}
-    Function("ag_" + op.name, eval("lambda x, a: " + op.torch), op.cases, **{**constants, **MORE.get(op.name, {})})
+    Function("ag_" + op.name, eval("lambda x, a: " + op.torch), op.cases, **MORE.get(op.name, {}))
 
 # ---- tensor.h: making
 
@@ -551,7 +559,8 @@ def results(f, dtype, inputs, numbers, dy=None):
     """The results, and the gradients of the inputs that are floats, with dy as the cotangent."""
     torch.set_default_dtype(dtype)
     torch.manual_seed(numbers[0] if f.seeded else 0)
-    floats = [i < f.grad and t is not None and t.is_floating_point() for i, t in enumerate(inputs)]
+    floats = [i < f.grad and i != f.constant(numbers) and t is not None and t.is_floating_point()
+              for i, t in enumerate(inputs)]
     x = [t if t is None else copied(t).requires_grad_(float_) for t, float_ in zip(inputs, floats)]
     out = f.call(x, numbers)
     out = out if isinstance(out, tuple) else (out,)

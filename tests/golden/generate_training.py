@@ -195,13 +195,16 @@ class MultiHeadAttention(nn.Module):
         for name in "W_q", "W_k", "W_v", "W_o":
             setattr(self, name, nn.Linear(size, size))
 
-    def forward(self, x, lens):
+    def forward(self, x, lens=None, bias=None):
         B, N, size = x.shape
         split = lambda y: y.reshape(B, N, self.num_heads, -1).transpose(1, 2)
         q, k, v = split(self.W_q(x)), split(self.W_k(x)), split(self.W_v(x))
-        scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
-        ignored = torch.arange(N) >= lens.reshape(B, 1, 1, 1)
-        y = torch.softmax(scores.masked_fill(ignored, -math.inf), -1) @ v
+        if bias is None:
+            scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])
+            ignored = torch.arange(N) >= lens.reshape(B, 1, 1, 1)
+            y = torch.softmax(scores.masked_fill(ignored, -math.inf), -1) @ v
+        else:
+            y = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         return self.W_o(y.transpose(1, 2).reshape(B, N, size))
 
 
@@ -243,6 +246,57 @@ def training_program():
     record("training_program", torch.stack(rows))
 
 
+# ---- a bias of the scores -----------------------------------------------------------------------
+
+HEADS, LENGTH, BUCKETS = 2, 8, 8
+
+
+def t5_bucket(distance):
+    """Raffel et al. 2020: half of the buckets for keys behind the query, half for keys before it; far distances
+    share buckets, up to a distance of 16."""
+    half = BUCKETS // 2
+    exact, far = half // 2, abs(distance)
+    if far >= exact:
+        far = min(half - 1, exact + int(math.log(far / exact) / math.log(16 / exact) * (half - exact)))
+    return far + (half if distance > 0 else 0)
+
+
+class Biased(nn.Module):
+    """Three self-attentions, and what each adds to its scores: ALiBi (a constant), T5's table of buckets, and a
+    learned matrix for each head."""
+
+    def __init__(self):
+        super().__init__()
+        self.attentions = nn.ModuleList(MultiHeadAttention(8, HEADS) for _ in range(3))
+        self.table = nn.Parameter(torch.randn(BUCKETS, HEADS))
+        self.learned = nn.Parameter(torch.randn(HEADS, LENGTH, LENGTH))
+
+    def forward(self, x):
+        distance = [[j - i for j in range(LENGTH)] for i in range(LENGTH)]
+        slope = torch.tensor([2.0 ** (-8 * (h + 1) / HEADS) for h in range(HEADS)])[:, None, None]
+        alibi = slope * torch.tensor(distance)
+        alibi = alibi.masked_fill(torch.tensor(distance) > 0, -math.inf)
+        t5 = self.table[torch.tensor([[t5_bucket(d) for d in row] for row in distance])].permute(2, 0, 1)
+        return sum(a(x, bias=bias) for a, bias in zip(self.attentions, (alibi, t5, self.learned)))
+
+
+def biases():
+    """Five steps of SGD: the gradients of the table, the learned matrices and the first W_q."""
+    for dtype in TYPES:
+        torch.set_default_dtype(dtype)
+        torch.manual_seed(3)
+        model = Biased()
+        x, target = torch.randn(2, LENGTH, 8), torch.randn(2, LENGTH, 8)
+        sgd = torch.optim.SGD(model.parameters(), lr=0.5)
+        for step in range(5):
+            sgd.zero_grad()
+            nn.functional.mse_loss(model(x), target).backward()
+            grads = {"table": model.table, "learned": model.learned, "W_q": model.attentions[0].W_q.weight}
+            for name, parameter in grads.items():
+                record(f"{TYPES[dtype]}_bias_{name}_{step}", parameter.grad)
+            sgd.step()
+
+
 initial_values()
 optimizers()
 fifty_steps()
@@ -250,4 +304,5 @@ groups()
 clipping()
 schedules()
 training_program()
+biases()
 (HERE / "training.txt").write_text("\n".join(lines) + "\n")

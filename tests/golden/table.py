@@ -77,11 +77,10 @@ ELEMENTWISE = {arguments[0]: Elementwise(form, arguments) for form, arguments in
 
 
 class Op:
-    """A row of ops.def. torch: the call in PyTorch, an expression of x and a. cases: as in generate.py. constants:
-    the first input that is a float without a gradient, None if there is none."""
+    """A row of ops.def. torch: the call in PyTorch, an expression of x and a. cases: as in generate.py."""
 
     def __init__(self, kind, arguments):
-        self.name, self.torch, self.cases, self.constants = arguments[0], None, None, None
+        self.name, self.torch, self.cases = arguments[0], None, None
         self.elementwise = ELEMENTWISE[self.name] if kind == "ELEMENTWISE" else None
         examples = []
         for argument in arguments[1 if self.elementwise else 2:]:
@@ -93,8 +92,6 @@ class Op:
                 self.torch, self.cases = unquoted(inside[0]), unquoted(inside[1]) if len(inside) > 1 else None
             else:
                 examples = inside
-        constants = [re.findall(r"[RCMLI](?=0|\()", example).index("C") for example in examples if "C(" in example]
-        self.constants = min(constants, default=None)
         if self.cases is None:
             self.cases = self.elementwise.cases() if self.elementwise else "; ".join(map(case_of, examples))
 

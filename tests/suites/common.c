@@ -192,12 +192,13 @@ static Axes axes_at(const double *a) {
 }
 
 /* The mask whose parts are in[0], in[1] ... parts says which ones these are, a bit for each: 1
- * valid_lens, 2 keep, 4 window; 0: the first ones. */
+ * valid_lens, 2 keep, 4 window, 8 bias; 0: the first three. */
 static AttentionMask mask_at(Tensor *const *in, double parts, double causal) {
-    Tensor *part[3] = {NULL};
-    for (int p = 0, i = 0; p < 3; p++)
-        if (parts == 0 || (int)parts & 1 << p) part[p] = in[i++];
-    return (AttentionMask){part[0], part[1], part[2], causal != 0};
+    Tensor *part[4] = {NULL};
+    const int which = parts == 0 ? 7 : (int)parts;
+    for (int p = 0, i = 0; p < 4; p++)
+        if (which & 1 << p) part[p] = in[i++];
+    return (AttentionMask){part[0], part[1], part[2], part[3], causal != 0};
 }
 
 /* a: scale, causal, heads, parts of the mask */

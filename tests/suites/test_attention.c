@@ -47,14 +47,15 @@ static void expect_close(const char *what, const Tensor *a, const Tensor *b, dou
 
 /* ---- a mask of any parts ------------------------------------------------------------------- */
 
-enum { LENS = 1, KEEP = 2, WINDOW = 4, CAUSAL = 8, MASKS = 16 };
+enum { LENS = 1, KEEP = 2, WINDOW = 4, CAUSAL = 8, BIAS = 16, MASKS = 32 };
 
 typedef struct {
-    Tensor *part[3];
+    Tensor *part[4];
     AttentionMask mask;
 } Drawn;
 
-/* Draws the parts of a mask: lengths from 0 to K + 1; two windows. */
+/* Draws the parts of a mask: lengths from 0 to K + 1; two windows; a bias that requires a gradient.
+ */
 static Drawn draw_mask(int parts, int64_t B, int64_t H, int64_t Q, int64_t K) {
     Drawn d = {.mask = {.causal = (parts & CAUSAL) != 0}};
     const bool several = parts & CAUSAL;
@@ -62,10 +63,14 @@ static Drawn draw_mask(int parts, int64_t B, int64_t H, int64_t Q, int64_t K) {
     if (parts & KEEP)
         d.part[1] = tensor_bernoulli(0.6, several ? SHAPE(H, Q, K) : SHAPE(B, 1, 1, K));
     if (parts & WINDOW) d.part[2] = tensor_uniform(-2, 2, SHAPE(2, Q, K));
+    if (parts & BIAS)
+        d.part[3] =
+            ag_requires_grad(tensor_uniform(-2, 2, several ? SHAPE(H, Q, K) : SHAPE(B, 1, 1, K)));
     ck_assert_msg(!tensor_error(), "%s", tensor_error());
     d.mask.valid_lens = d.part[0];
     d.mask.keep = d.part[1];
     d.mask.window = d.part[2];
+    d.mask.bias = d.part[3];
     return d;
 }
 
@@ -81,7 +86,7 @@ static Tensor *composed(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, dou
 }
 
 typedef struct {
-    Tensor *tensor[4]; /* the result, dq, dk, dv */
+    Tensor *tensor[5]; /* the result, dq, dk, dv; dbias or NULL */
     Generator after;   /* the generator after forward; backward must not change it */
 } Outcome;
 
@@ -103,18 +108,21 @@ static Outcome outcome_of(Attend *attend, Tensor *const *x, bool permuted, Atten
         o.tensor[1 + i] = x[i]->grad;
         x[i]->grad = NULL;
     }
+    o.tensor[4] = mask.bias ? mask.bias->grad : NULL;
+    if (mask.bias) mask.bias->grad = NULL;
     return o;
 }
 
 static void expect_twins(Tensor *const *x, bool permuted, AttentionMask mask, double dropout,
                          const Tensor *dy, double tolerance) {
-    static const char *const what[] = {"the result", "dq", "dk", "dv"};
+    static const char *const what[] = {"the result", "dq", "dk", "dv", "dbias"};
     Outcome fused = outcome_of(ag_attention, x, permuted, mask, dropout, dy);
     Outcome twin = outcome_of(composed, x, permuted, mask, dropout, dy);
-    for (int i = 0; i < 4; i++) expect_close(what[i], fused.tensor[i], twin.tensor[i], tolerance);
+    for (int i = 0; i < (mask.bias ? 5 : 4); i++)
+        expect_close(what[i], fused.tensor[i], twin.tensor[i], tolerance);
     ck_assert_mem_eq(&fused.after, &twin.after, sizeof twin.after);
-    release_all(fused.tensor, 4);
-    release_all(twin.tensor, 4);
+    release_all(fused.tensor, 5);
+    release_all(twin.tensor, 5);
 }
 
 /* The sizes need one block of queries and a part of a second, one tile of keys and a part of a
@@ -133,7 +141,7 @@ START_TEST(fused_attention_is_its_composed_twin) {
         for (int p = 0; p < 3; p++)
             expect_twins(x, false, d.mask, p * 0.3, x[3], dtype == F64 ? 1e-12 : 1e-5);
         release_all(x, 4);
-        release_all(d.part, 3);
+        release_all(d.part, 4);
     }
 }
 END_TEST
@@ -206,7 +214,7 @@ START_TEST(fused_attention_of_many_blocks) {
     }
     release_all(x, 4);
     release_all(z, 4);
-    release_all(d.part, 3);
+    release_all(d.part, 4);
     release_all(turned, 2);
     release_all(c + 1, 2);
 }
@@ -228,7 +236,7 @@ START_TEST(fused_attention_takes_what_its_twin_takes) {
     expect_twins(z, true, d.mask, 0.25, wide, 1e-12);
     release_all(x, 4);
     release_all(z, 4);
-    release_all(d.part, 3);
+    release_all(d.part, 4);
     tensor_release(wide);
 }
 END_TEST
@@ -373,7 +381,7 @@ START_TEST(a_mask_must_stay_as_it_was) {
         expect_error(sentence[i]);
         tape_end();
     }
-    release_all(d.part, 3);
+    release_all(d.part, 4);
     tensor_release(q);
 }
 END_TEST
@@ -395,22 +403,26 @@ START_TEST(the_weights_need_no_mask_to_go_back) {
     tensor_release(before);
     tensor_release(x);
     tensor_release(c);
-    release_all(d.part, 3);
+    release_all(d.part, 4);
 }
 END_TEST
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* The most bytes that forward and backward of one head use at any time. */
+/* The most bytes that forward and backward of one head use at any time, with a constant bias for
+ * each key. */
 static int64_t bytes_for_length(int64_t n) {
     Tensor *q = ag_requires_grad(tensor_rand(SHAPE(1, n, 4)));
+    Tensor *bias = tensor_rand(SHAPE(n));
+    const AttentionMask mask = {.bias = bias, .causal = true};
     tensor_empty_cache();
     bytes = 0;
     peak = 0;
     tape_begin();
-    ck_assert(ag_backward(ag_sum(ag_attention(q, q, q, (AttentionMask){.causal = true}, 0.1))));
+    ck_assert(ag_backward(ag_sum(ag_attention(q, q, q, mask, 0.1))));
     tape_end();
     tensor_release(q);
+    tensor_release(bias);
     return peak;
 }
 
@@ -494,7 +506,7 @@ START_TEST(nothing_ignored_leaks) {
         tape_end();
         Tensor *made[] = {all, c, x, y, bad, zero};
         release_all(made, 6);
-        release_all(d.part, 3);
+        release_all(d.part, 4);
     }
 }
 END_TEST
@@ -565,12 +577,14 @@ START_TEST(a_query_that_sees_nothing) {
     Tensor *keep = tensor_from_bools(SHAPE(2, 1), (bool[]){false, true});
     double none = -(double)INFINITY;
     Tensor *window = tensor_from_doubles(SHAPE(1, 2, 2), (double[]){none, none, 0, none});
-    const AttentionMask masks[] = {{.valid_lens = lens}, {.keep = keep}, {.window = window}};
-    for (int i = 0; i < 6; i++) {
+    Tensor *bias = tensor_to(window, F64);
+    const AttentionMask masks[] = {
+        {.valid_lens = lens}, {.keep = keep}, {.window = window}, {.bias = bias}};
+    for (int i = 0; i < 8; i++) {
         Tensor *q = LEAF(SHAPE(1, 2, 2), 1, 2, 3, 4);
         Tensor *v = LEAF(SHAPE(1, 2, 2), 5, 6, 7, 8);
         tape_begin();
-        Tensor *y = (i < 3 ? ag_attention : composed)(q, v, v, masks[i % 3], 0);
+        Tensor *y = (i < 4 ? ag_attention : composed)(q, v, v, masks[i % 4], 0);
         ck_assert(ag_backward(ag_sum(y)));
         for (int e = 0; e < 2; e++) {
             ck_assert_double_eq(tensor_get(y, 0, 0, e), 0);
@@ -581,8 +595,8 @@ START_TEST(a_query_that_sees_nothing) {
         tensor_release(q);
         tensor_release(v);
     }
-    Tensor *all[] = {lens, keep, window};
-    release_all(all, 3);
+    Tensor *all[] = {lens, keep, window, bias};
+    release_all(all, 4);
 }
 END_TEST
 
@@ -723,11 +737,11 @@ START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
         expect_lost("dq", o.tensor[1], before.tensor[1], ignored, false);
         if (fused || i == 2) expect_lost("dk", o.tensor[2], before.tensor[2], ignored, true);
         expect_lost("dv", o.tensor[3], before.tensor[3], ignored, true);
-        release_all(o.tensor, 4);
+        release_all(o.tensor, 5);
     }
-    release_all(before.tensor, 4);
+    release_all(before.tensor, 5);
     release_all((Tensor *[]){q, k, v, dy, of_lost, dy_of_lost, ones, ignored}, 8);
-    release_all(d.part, 3);
+    release_all(d.part, 4);
 }
 END_TEST
 
@@ -831,7 +845,7 @@ START_TEST(a_fused_module_is_the_other_one) {
     Tensor *k = tensor_randn(SHAPE(2, 5, 5));
     Tensor *v = tensor_randn(SHAPE(2, 5, 4));
     Tensor *c = tensor_randn(SHAPE(2, 3, 6));
-    Tensor *y[2];
+    Tensor *y[2], *dbias[2] = {NULL};
     Drawn d = draw_mask(_i, 2, 3, 3, 5);
     for (int training = 0; training < 2; training++) {
         Generator after[2];
@@ -844,8 +858,13 @@ START_TEST(a_fused_module_is_the_other_one) {
             ck_assert_msg(ag_backward_from(y[i], c), "%s", tensor_error());
             y[i] = tape_end_keeping(y[i]);
             after[i] = *tensor_generator_current();
+            if (!d.mask.bias) continue;
+            dbias[i] = d.mask.bias->grad;
+            d.mask.bias->grad = NULL;
         }
         expect_close("the output", y[1], y[0], 1e-12);
+        if (d.mask.bias) expect_close("dbias", dbias[1], dbias[0], 1e-12);
+        release_all(dbias, 2);
         ck_assert_mem_eq(&after[0], &after[1], sizeof after[0]);
         Tensor **slot[2][8];
         for (int i = 0; i < 2; i++) ck_assert_int_eq(parameter_slots(net[i], slot[i], 8), 8);
@@ -858,7 +877,7 @@ START_TEST(a_fused_module_is_the_other_one) {
     ck_assert_ptr_null(net[1]->attention->attention_weights);
     Tensor *all[] = {q, k, v, c};
     release_all(all, 4);
-    release_all(d.part, 3);
+    release_all(d.part, 4);
     nn_free(net[0]);
     nn_free(net[1]);
 }
@@ -959,8 +978,11 @@ START_TEST(a_wrong_mask_is_named) {
     EXPECT_REFUSAL(window, tensor_ones(SHAPE(4, 3, 5)),
                    "window is (4, 3, 5): the number of windows 4 must divide the batch size 2");
     EXPECT_REFUSAL(window, ag_requires_grad(tensor_ones(SHAPE(2, 3, 5))),
-                   "window requires a gradient and is a constant: ag_detach it, or add it to the "
-                   "scores");
+                   "window requires a gradient and is a constant: ag_detach it, or make it a bias");
+    EXPECT_REFUSAL(bias, tensor_bernoulli(1, SHAPE(3, 5)),
+                   "bias is bool and the scores are float64: the types must be equal");
+    EXPECT_REFUSAL(bias, tensor_ones(SHAPE(3, 3, 5)),
+                   "bias is (3, 3, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
     EXPECT_REFUSAL(valid_lens, tensor_randint(-3, -2, SHAPE(2, 3)),
                    "valid_lens has -3: a length must not be negative");
     EXPECT_REFUSAL(valid_lens, tensor_randint(0, 2, SHAPE(3)),

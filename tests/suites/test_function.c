@@ -534,7 +534,7 @@ START_TEST(arguments_are_checked) {
     static const AgFunction nameless = {NULL, NULL, NULL, same_forward, same_backward};
     static const AgFunction valueless = {"valueless", NULL, NULL, NULL, same_backward};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
-    Tensor *list[] = {x, x, x, x, x, x, x};
+    Tensor *list[] = {x, x, x, x, x, x, x, x};
     Tensor *pair[] = {x, NULL};
     ck_assert_ptr_null(ag_call(&same, 1, &x, NULL));
     expect_error("same: no tape is open: call tape_begin or tape_begin_no_grad first");
@@ -545,10 +545,10 @@ START_TEST(arguments_are_checked) {
     expect_error("ag_call: it needs a function with a name and a forward");
     ck_assert_ptr_null(ag_call(&valueless, 1, &x, NULL));
     expect_error("ag_call: it needs a function with a name and a forward");
-    ck_assert_ptr_null(ag_call(&same, 7, list, NULL));
-    expect_error("same: n is 7: it must be from 0 to 6");
+    ck_assert_ptr_null(ag_call(&same, 8, list, NULL));
+    expect_error("same: n is 8: it must be from 0 to 7");
     ck_assert_ptr_null(ag_call(&same, -1, list, NULL));
-    expect_error("same: n is -1: it must be from 0 to 6");
+    expect_error("same: n is -1: it must be from 0 to 7");
     ck_assert_ptr_null(ag_call(&same, 1, NULL, NULL));
     expect_error("same: in is NULL");
     ck_assert_ptr_null(ag_call(&scaled, 2, pair, NULL));

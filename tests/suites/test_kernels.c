@@ -359,10 +359,10 @@ static const struct {
     int64_t Q, K, D, Dv;
 } heads[] = {{1, 1, 1, 1},      {3, 5, 2, 4},    {16, 16, 8, 8},     {17, 33, 5, 3},
              {64, 256, 16, 16}, {65, 257, 7, 9}, {130, 300, 20, 33}, {300, 40, 16, 16}};
-enum { KEEP = 1, WINDOW = 2, LENGTHS = 4, DROPOUT = 8, ODD = 16, PARTS = 32 };
+enum { KEEP = 1, BIAS = 2, LENGTHS = 4, DROPOUT = 8, ODD = 16, PARTS = 32 };
 
 typedef struct {
-    float *y, *dq, *dk, *dv;
+    float *y, *dq, *dk, *dv, *dbias;
     double *max, *inverse;
 } HeadResults;
 
@@ -418,6 +418,8 @@ static void run_head(const MoreKernels *table, AttentionHead head, const Generat
     head.dk = r->dk;
     r->dv = floats_drawn(head.K * head.Dv, 7, 8);
     head.dv = r->dv;
+    r->dbias = calloc((size_t)(head.Q * head.K), sizeof(float));
+    head.dbias = head.bias ? r->dbias : NULL;
     r->max = calloc((size_t)head.Q, sizeof(double));
     head.max = r->max;
     r->inverse = calloc((size_t)head.Q, sizeof(double));
@@ -442,6 +444,7 @@ static void free_head(HeadResults *r) {
     free(r->dq);
     free(r->dk);
     free(r->dv);
+    free(r->dbias);
     free(r->max);
     free(r->inverse);
 }
@@ -454,14 +457,14 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     float *k = floats_drawn(K * (D + gap), -2, 2);
     float *v = floats_drawn(K * (Dv + gap), -2, 2);
     float *dy = floats_drawn(Q * (Dv + gap), -1, 1);
-    float *window = floats_drawn(Q * K, -1, 1);
+    float *bias = floats_drawn(Q * K, -1, 1);
     bool *keep = malloc((size_t)(Q * K));
     int64_t *length = malloc((size_t)Q * sizeof *length);
     Generator generator;
     tensor_generator_seed(&generator, draw(1000));
     for (int64_t i = 0; i < Q * K; i++) {
         keep[i] = draw(5) > 0;
-        if (draw(9) == 0) window[i] = -INFINITY;
+        if (draw(9) == 0) bias[i] = -INFINITY;
     }
     for (int64_t i = 0; i < Q; i++) length[i] = parts & LENGTHS ? draw((uint32_t)K + 1) : K;
     if (parts & LENGTHS && Q > 2) {
@@ -485,14 +488,14 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
         head.keep_row = K;
         head.keep_column = 1;
     }
-    if (parts & WINDOW) {
-        head.window = window;
-        head.window_row = K;
-        head.window_column = 1;
+    if (parts & BIAS) {
+        head.bias = bias;
+        head.bias_row = K;
+        head.bias_column = 1;
     }
     if (parts & DROPOUT) head.dropout = 0.3;
     HeadResults r[TABLES];
-    const float *got[4][TABLES];
+    const float *got[5][TABLES];
     for (int t = 0; t < table_count; t++) {
         run_head(more_tables[t], head, &generator, &r[t]);
         /* If the weights of a query are NaN and all are dropped, y is 0 in the plain kernel and NaN
@@ -503,17 +506,18 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
         got[1][t] = r[t].dq;
         got[2][t] = r[t].dk;
         got[3][t] = r[t].dv;
-        const int64_t counts[] = {Q * Dv, Q * D, K * D, K * Dv};
+        got[4][t] = r[t].dbias;
+        const int64_t counts[] = {Q * Dv, Q * D, K * D, K * Dv, Q * K};
         static const char *const names[] = {"attention", "attention dq", "attention dk",
-                                            "attention dv"};
-        for (int i = 0; i < 4; i++) expect_floats(t, names[i], got[i], counts[i], 2e-5);
+                                            "attention dv", "attention dbias"};
+        for (int i = 0; i < 5; i++) expect_floats(t, names[i], got[i], counts[i], 2e-5);
     }
     for (int t = 0; t < table_count; t++) free_head(&r[t]);
     free(q);
     free(k);
     free(v);
     free(dy);
-    free(window);
+    free(bias);
     free(keep);
     free(length);
 }

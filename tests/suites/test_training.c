@@ -1332,6 +1332,107 @@ START_TEST(memory_mistakes) {
 }
 END_TEST
 
+/* ---- a bias of the scores ------------------------------------------------------------------- */
+
+enum { BIAS_HEADS = 2, BIAS_LENGTH = 8, BUCKETS = 8, FARTHEST = 16 };
+
+/* Three self-attentions, and what each adds to its scores. */
+typedef struct {
+    Module module;
+    MultiHeadAttention *attention[3];
+    Tensor *table;   /* (BUCKETS, H) */
+    Tensor *learned; /* (H, N, N) */
+    Tensor *slope, *distance, *bucket;
+} Biased;
+
+static const ModuleClass biased_class = {"Biased", sizeof(Biased), NULL, NULL};
+
+/* Raffel et al. 2020: half of the buckets for keys behind the query, half for keys before it; far
+ * distances share buckets. */
+static int64_t t5_bucket(int64_t distance) {
+    const int64_t half = BUCKETS / 2, exact = half / 2, past = distance > 0 ? half : 0;
+    const double far = fabs((double)distance);
+    if (far < (double)exact) return past + (int64_t)far;
+    const double share = log(far / (double)exact) / log((double)FARTHEST / (double)exact);
+    return past + MIN(exact + (int64_t)(share * (double)(half - exact)), half - 1);
+}
+
+static Biased *biased_new(bool fused) {
+    Biased *m = nn_module_new(&biased_class);
+    const MultiHeadAttentionConfig config = {.num_hiddens = 8,
+                                             .num_heads = BIAS_HEADS,
+                                             .bias = true,
+                                             .query_size = 8,
+                                             .key_size = 8,
+                                             .value_size = 8,
+                                             .fused = fused};
+    static const char *const names[] = {"alibi", "t5", "free"};
+    for (int i = 0; i < 3; i++)
+        m->attention[i] = nn_add_child(m, names[i], nn_multi_head_attention_new(config));
+    nn_add_parameter(m, "table", &m->table, tensor_randn(SHAPE(BUCKETS, BIAS_HEADS)));
+    nn_add_parameter(m, "learned", &m->learned,
+                     tensor_randn(SHAPE(BIAS_HEADS, BIAS_LENGTH, BIAS_LENGTH)));
+    m->slope = tensor_empty(SHAPE(BIAS_HEADS, 1, 1));
+    m->distance = tensor_empty(SHAPE(BIAS_LENGTH, BIAS_LENGTH));
+    m->bucket = tensor_empty_of(SHAPE(BIAS_LENGTH, BIAS_LENGTH), I64);
+    for (int h = 0; h < BIAS_HEADS; h++) /* Press et al. 2022: 2^(-8 (h + 1) / H) */
+        tensor_set(m->slope, exp2(-8.0 * (h + 1) / BIAS_HEADS), h, 0, 0);
+    for (int i = 0; i < BIAS_LENGTH; i++)
+        for (int j = 0; j < BIAS_LENGTH; j++) {
+            tensor_set(m->distance, j - i, i, j);
+            ((int64_t *)m->bucket->data)[i * BIAS_LENGTH + j] = t5_bucket(j - i);
+        }
+    return nn_module_done(m);
+}
+
+/* x: (B, N, 8) -> same */
+static Tensor *biased_forward(Biased *m, Tensor *x) {
+    const AttentionMask mask[] = {
+        {.bias = ag_mul(m->slope, m->distance), .causal = true},
+        {.bias = ag_permute(ag_embedding(m->table, m->bucket), AXES(2, 0, 1))},
+        {.bias = m->learned},
+    };
+    Tensor *y[3];
+    for (int i = 0; i < 3; i++)
+        y[i] = nn_multi_head_attention_forward(m->attention[i], x, x, x, mask[i]);
+    return ag_add(ag_add(y[0], y[1]), y[2]);
+}
+
+static void expect_bias_gradient(const char *name, int step, const Tensor *x) {
+    char row[64];
+    snprintf(row, sizeof row, "%s_bias_%s_%d", tensor_dtype_name(x->dtype), name, step);
+    Tensor *expected = golden(row);
+    const double tolerance = x->dtype == F64 ? 1e-12 : 1e-6;
+    ck_assert_msg(tensor_allclose(x->grad, expected, tolerance, tolerance), "%s differs", row);
+    tensor_release(expected);
+}
+
+/* ALiBi, T5's relative positions and a learned bias, composed and fused, in both types. */
+START_TEST(a_bias_trains_as_in_pytorch) {
+    tensor_set_default_dtype(_i / 2 ? F64 : F32);
+    tensor_manual_seed(3);
+    Biased *m = biased_new(_i % 2 == 1);
+    Tensor *x = tensor_randn(SHAPE(2, BIAS_LENGTH, 8));
+    Tensor *target = tensor_randn(SHAPE(2, BIAS_LENGTH, 8));
+    Optimizer *sgd = nn_sgd_new(m, (SGDConfig){.lr = 0.5});
+    for (int step = 0; step < 5; step++) {
+        tape_begin();
+        Tensor *loss = ag_mse_loss(biased_forward(m, x), target, REDUCE_MEAN);
+        nn_optimizer_zero_grad(sgd);
+        ck_assert_msg(ag_backward(loss), "%s", tensor_error());
+        tape_end();
+        expect_bias_gradient("table", step, m->table);
+        expect_bias_gradient("learned", step, m->learned);
+        expect_bias_gradient("W_q", step, m->attention[0]->W_q->weight);
+        ck_assert(nn_optimizer_step(sgd));
+    }
+    Tensor *all[] = {x, target, m->slope, m->distance, m->bucket};
+    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    nn_free(sgd);
+    nn_free(m);
+}
+END_TEST
+
 /* ---- the suite --------------------------------------------------------------------------- */
 
 int main(void) {
@@ -1377,6 +1478,7 @@ int main(void) {
     tcase_add_test(schedules, schedule_mistakes);
     TCase *program = add_framed_case(suite, "program");
     tcase_add_test(program, a_training_program_as_pytorch);
+    tcase_add_loop_test(program, a_bias_trains_as_in_pytorch, 0, 4);
     TCase *memory = add_framed_case(suite, "memory");
     tcase_add_loop_test(memory, training_goes_on_with_the_same_bits, 0, 4);
     tcase_add_test(memory, what_took_no_step_has_no_entries);
