@@ -336,6 +336,8 @@ typedef struct {
  * grows with the number x: where the usual step does not confirm a gradient, others up to 32 eps
  * |x| are tried. If the differences contradict each other more than the gradient, the error says
  * that they cannot check it: at a number beside which f(x) loses its digits, or a NaN, for example.
+ * If the point is a kink (relu at 0, a maximum that is reached twice), it says so: no difference
+ * checks a gradient there.
  * The inputs, their gradients and the generator do not change. No recording tape may be open. */
 bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx, GradcheckOptions options);
 

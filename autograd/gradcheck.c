@@ -50,6 +50,11 @@ bool ag_quotients_cannot_tell(const Quotients *q, double derivative) {
     return isinf(q->doubt) || fabs(derivative - q->best) <= q->doubt;
 }
 
+bool ag_is_kink(Slopes smaller, Slopes larger) {
+    const double near = fabs(smaller.right - smaller.left), far = fabs(larger.right - larger.left);
+    return near > 16 * smaller.noise && near > far / 2 && near < 2 * far;
+}
+
 /* ---- the function ---------------------------------------------------------------------------- */
 
 typedef struct {
@@ -118,13 +123,14 @@ static double *element_at(const Tensor *x, int64_t i, Shape *index) {
     return (double *)x->data + offset;
 }
 
-/* The difference quotient of <c, f> for a step h, and its rounding error. NaN if h is too small to
- * change the element. Elements of f that do not change with x cancel before the sum. */
-static double quotient_of(Check *check, double *element, double h, double *noise) {
-    const double high = *element + h, low = *element - h;
+/* The difference quotient of <c, f> between two points, given by what is added to the element, and
+ * its rounding error. NaN if the points are the same number. Elements of f that do not change with
+ * x cancel before the sum. */
+static double quotient_of(Check *check, double *element, double from, double to, double *noise) {
+    const double high = *element + to, low = *element + from;
     const double *c = check->cotangent->data;
-    Tensor *above = result_at(check, element, h);
-    Tensor *below = result_at(check, element, -h);
+    Tensor *above = result_at(check, element, to);
+    Tensor *below = result_at(check, element, from);
     double sum = 0, size = check->size;
     if (above && below)
         for (int64_t j = 0; j < tensor_numel(above); j++) {
@@ -138,6 +144,33 @@ static double quotient_of(Check *check, double *element, double h, double *noise
     return sum / (high - low); /* the distance as the two numbers are rounded */
 }
 
+static Slopes slopes_of(Check *check, double *element, double h) {
+    double left_noise = 0, right_noise = 0;
+    const double left = quotient_of(check, element, -h, 0, &left_noise);
+    const double right = quotient_of(check, element, 0, h, &right_noise);
+    return (Slopes){left, right, left_noise + right_noise};
+}
+
+/* Sets the error for a gradient that no difference quotient confirms. */
+static bool fail_element(Check *check, double *element, const char *where, double analytic,
+                         const Quotients *known) {
+    const double h = ag_difference_step(*element, check->options.eps, 0);
+    const Slopes slopes = slopes_of(check, element, h);
+    const bool is_kink = ag_is_kink(slopes, slopes_of(check, element, AG_KINK_STEPS * h));
+    if (tensor_pending()) return false;
+    if (is_kink)
+        return tensor_fail("gradcheck: %s: backpropagation gives %.12g, and the point is a kink: "
+                           "the slope is %.12g before it and %.12g after it; check at a point "
+                           "further from it than %g",
+                           where, printable(analytic), slopes.left, slopes.right, h);
+    if (ag_quotients_cannot_tell(known, analytic))
+        return tensor_fail("gradcheck: %s: backpropagation gives %.12g, but differences cannot "
+                           "check it: they give %.12g, give or take %.2g",
+                           where, printable(analytic), printable(known->best), known->doubt);
+    return tensor_fail("gradcheck: %s: backpropagation gives %.12g, the difference quotient %.12g",
+                       where, printable(analytic), printable(known->best));
+}
+
 /* Compares the gradient of one element with difference quotients. NaN is never right. */
 static bool check_element(Check *check, int which, int64_t i) {
     const Tensor *x = check->inputs[which];
@@ -146,24 +179,18 @@ static bool check_element(Check *check, int which, int64_t i) {
     Shape index;
     double *element = element_at(x, i, &index);
     double noise;
+    char where[128];
     double analytic = x->grad ? tensor_get_at(x->grad, index) : 0; /* f does not depend on x */
     for (int k = 0; ag_difference_step(*element, o->eps, k) > 0; k++) {
         const double h = ag_difference_step(*element, o->eps, k);
-        const double numeric = quotient_of(check, element, h, &noise);
+        const double numeric = quotient_of(check, element, -h, h, &noise);
         if (tensor_pending()) return false;
         if (h >= o->eps && fabs(analytic - numeric) <= o->atol + o->rtol * fabs(numeric))
             return true;
         if (k > 0) ag_quotient_add(&known, numeric, noise);
     }
-    if (ag_quotients_cannot_tell(&known, analytic))
-        return tensor_fail("gradcheck: input %d, element %s: backpropagation gives %.12g, but "
-                           "differences cannot check it: they give %.12g, give or take %.2g",
-                           which, tensor_shape_text(index), printable(analytic),
-                           printable(known.best), known.doubt);
-    return tensor_fail(
-        "gradcheck: input %d, element %s: backpropagation gives %.12g, the difference "
-        "quotient %.12g",
-        which, tensor_shape_text(index), printable(analytic), printable(known.best));
+    snprintf(where, sizeof where, "input %d, element %s", which, tensor_shape_text(index));
+    return fail_element(check, element, where, analytic, &known);
 }
 
 /* The largest |x dx|: f was computed from numbers whose rounding changes <c, f> by this, times

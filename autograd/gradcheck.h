@@ -25,4 +25,13 @@ void ag_quotient_add(Quotients *q, double quotient, double noise);
 /* Can the quotients not tell whether this derivative is right? */
 bool ag_quotients_cannot_tell(const Quotients *q, double derivative);
 
+/* The slopes of f on both sides of a point: left from x - h to x, right from x to x + h. */
+typedef struct {
+    double left, right, noise; /* the rounding error of their difference */
+} Slopes;
+enum { AG_KINK_STEPS = 32 }; /* how much larger the second of two steps is */
+/* Is the point a kink: do the slopes differ, and as much for the smaller step as for the larger
+ * one? Where f is smooth, their difference is h f'', so it shrinks with the step. */
+bool ag_is_kink(Slopes smaller, Slopes larger);
+
 #endif

@@ -165,13 +165,15 @@ static Tensor *forward_at(const Node *copy, double *x, double number) {
 /* The check of the Jacobian by central differences D. */
 typedef struct {
     double worst;      /* the largest |J - D| / max(1, |J|); NaN stays */
-    int64_t unchecked; /* how many derivatives differences cannot check: see gradcheck.c */
+    int64_t unchecked; /* how many derivatives differences cannot check: see gradcheck.c. At a kink
+                        * there is none */
 } Agreement;
 
 /* The check of J[j, i] for one i and every j. */
 typedef struct {
     double exact, error; /* J, and the smallest error of a step */
     double size;         /* the largest |J[j, i] x[i]| of the row: what y[j] is computed from */
+    bool is_kink;        /* y[j] has another slope on each side of x[i] */
     Quotients known;
 } Row;
 
@@ -204,10 +206,33 @@ static bool try_step(const Node *n, double *x, double h, int k, Row *row) {
     return all;
 }
 
+/* The slopes of element j of the result between three points. */
+static Slopes slopes_of(Tensor *const y[3], int64_t j, double h, double size) {
+    double at[3];
+    for (int p = 0; p < 3; p++) at[p] = ((double *)y[p]->data)[j];
+    size += fmax(fabs(at[1]), fmax(fabs(at[0]), fabs(at[2])));
+    return (Slopes){(at[1] - at[0]) / h, (at[2] - at[1]) / h, 2 * DBL_EPSILON * size / h};
+}
+
+/* Is x a kink for the derivatives that no difference confirmed? */
+static void find_kinks(const Node *n, double *x, int64_t rows, Row *row) {
+    const double step = ag_difference_step(*x, 1e-5, 0);
+    Tensor *y[2][3];
+    for (int k = 0; k < 2; k++)
+        for (int p = 0; p < 3; p++)
+            y[k][p] = forward_at(n, x, *x + (p - 1) * (k ? AG_KINK_STEPS * step : step));
+    for (int64_t j = 0; j < rows && !tensor_pending(); j++) {
+        const Slopes smaller = slopes_of(y[0], j, step, row[j].size);
+        row[j].is_kink = ag_is_kink(smaller, slopes_of(y[1], j, AG_KINK_STEPS * step, row[j].size));
+    }
+    for (int k = 0; k < 2; k++)
+        for (int p = 0; p < 3; p++) tensor_release(y[k][p]);
+}
+
 static void add_row(Agreement *a, const Row *row) {
     double error = row->error;
     if (!(error <= right)) {
-        if (ag_quotients_cannot_tell(&row->known, row->exact)) {
+        if (row->is_kink || ag_quotients_cannot_tell(&row->known, row->exact)) {
             a->unchecked++;
             return;
         }
@@ -240,10 +265,12 @@ static Agreement check_jacobian(const Node *n, int k) {
         for (int64_t j = 0; j < rows; j++) {
             row[j].exact = ((double *)jacobian->data)[j * columns + i];
             row[j].error = HUGE_VAL;
+            row[j].is_kink = false;
             row[j].known = NO_QUOTIENTS;
         }
         for (int s = 0; !all && ag_difference_step(x[i], 1e-5, s) > 0; s++)
             all = try_step(n, &x[i], ag_difference_step(x[i], 1e-5, s), s, row) || tensor_pending();
+        if (!all) find_kinks(n, &x[i], rows, row);
         for (int64_t j = 0; j < rows; j++) add_row(&agreement, &row[j]);
     }
     tensor_cache_free(row, bytes);

@@ -443,6 +443,24 @@ START_TEST(a_check_steps_as_far_as_the_number_is_large) {
 }
 END_TEST
 
+/* Differences check no derivative at a kink, and all others of the line. */
+START_TEST(a_kink_is_not_a_wrong_rule) {
+    Tensor *x = LEAF(SHAPE(3), 0, 1, -1);
+    ck_assert(tape_begin());
+    tape_keep_grads(true);
+    Tensor *wrong = wrong_square(ag_relu(x));
+    ck_assert(ag_backward(ag_sum(wrong)));
+    Json *json = tape_as_json();
+    ck_assert_double_eq(check_of(json, 0, 0, "unchecked"), 1);
+    ck_assert(check_of(json, 0, 0, "worst") < 1e-6);
+    ck_assert_double_eq(check_of(json, 1, 0, "unchecked"), 0);
+    ck_assert(check_of(json, 1, 0, "worst") > 1e-5);
+    free_json(json);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
 /* 1 beside 10^20; a softmax of numbers whose neighbours are 1/8 away; an infinity. */
 START_TEST(a_check_says_what_differences_cannot_tell) {
     Tensor *a = LEAF(SHAPE(2), 1, 1e20);
@@ -579,6 +597,7 @@ int main(void) {
     tcase_add_test(json, a_weight_of_zero_is_the_reason_for_a_zero_of_a_product);
     tcase_add_loop_test(json, nan_and_infinity_are_written, 0, 2); /* in both types */
     tcase_add_loop_test(json, a_check_steps_as_far_as_the_number_is_large, 0, 9);
+    tcase_add_test(json, a_kink_is_not_a_wrong_rule);
     tcase_add_test(json, a_check_says_what_differences_cannot_tell);
     tcase_add_test(json, a_tape_that_cannot_be_written_is_an_error);
     tcase_add_test(json, a_full_disk_is_an_error);

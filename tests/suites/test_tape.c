@@ -1713,6 +1713,50 @@ START_TEST(gradcheck_says_what_differences_cannot_tell) {
 }
 END_TEST
 
+/* At a kink, and nearer to it than a step, no difference is right; the sentence has both slopes. */
+static Tensor *kinked(Tensor **in, void *ctx) {
+    switch (*(int *)ctx) {
+    case 0: return ag_relu(in[0]);
+    case 1: return ag_clamp_min(in[0], 0);
+    case 2: return ag_max_dim(in[0], 0, false);
+    default: return ag_maximum(in[0], ag_scale(in[0], 3));
+    }
+}
+START_TEST(gradcheck_names_a_kink) {
+    static const double first[] = {0, 1e-8};
+    for (int how = 0; how < 4; how++)
+        for (int i = 0; i < 2; i++) {
+            char sentence[256];
+            Tensor *x = LEAF(SHAPE(2), how == 2 ? 5 : first[i], how == 2 ? 5 : 1);
+            if (how == 2) ((double *)x->data)[0] += first[i];
+            if (how == 3 && i == 0) tensor_fill(x, 0); /* 2 on average, and what backward gives */
+            const bool passes = ag_gradcheck(kinked, &x, 1, &how, (GradcheckOptions){0});
+            if (how == 3 && i == 0) {
+                ck_assert_msg(passes, "%s", tensor_error());
+            } else {
+                ck_assert(!passes);
+                snprintf(sentence, sizeof sentence, "gradcheck: input 0, element (%d,): ", 0);
+                expect_error_like(sentence, ", and the point is a kink: the slope is ");
+            }
+            tensor_release(x);
+        }
+    int relu = 0;
+    Tensor *x = LEAF(SHAPE(1), 0);
+    tensor_manual_seed(7);
+    Tensor *c = tensor_randn(SHAPE(1));
+    char sentence[256];
+    ck_assert(!ag_gradcheck(kinked, &x, 1, &relu, (GradcheckOptions){.seed = 7}));
+    snprintf(sentence, sizeof sentence,
+             "gradcheck: input 0, element (0,): backpropagation gives 0, and the point is a kink: "
+             "the slope is 0 before it and %.12g after it; check at a point further from it than "
+             "1e-06",
+             tensor_item(c));
+    expect_error(sentence);
+    tensor_release(c);
+    tensor_release(x);
+}
+END_TEST
+
 /* ---- gradcheck: what it demands, and what it leaves alone ---------------------------------- */
 
 /* What the checked function does. */
@@ -1937,6 +1981,7 @@ static void add_mistakes(Suite *suite) {
     tcase_add_test(gradcheck, gradcheck_says_what_it_found);
     tcase_add_loop_test(gradcheck, gradcheck_steps_as_far_as_the_number_is_large, 0, 8);
     tcase_add_test(gradcheck, gradcheck_says_what_differences_cannot_tell);
+    tcase_add_test(gradcheck, gradcheck_names_a_kink);
     tcase_add_test(gradcheck, gradcheck_explains_what_it_cannot_check);
     tcase_add_test(gradcheck, gradcheck_takes_constants_of_any_type_and_unreached_inputs);
     tcase_add_test(gradcheck, gradcheck_leaves_everything_as_it_was);

@@ -210,7 +210,7 @@ function checkOf(part) {
 function checkWords(part) {
     const worst = Number.isFinite(part.worst) ? part.worst === 0
         ? "0" : part.worst.toExponential(0) : String(part.worst);
-    if (checkOf(part) === "unchecked") return "cannot be checked: the numbers are too large";
+    if (checkOf(part) === "unchecked") return "cannot be checked: the numbers are too large, or the point is a kink";
     if (checkOf(part) === "wrong" && part.worst < 1e-6) return "this rule is wrong: it is no gradient of this line";
     if (checkOf(part) === "wrong") return `differences disagree: this rule is wrong (largest error ${worst})`;
     const some = part.unchecked ? `; ${part.unchecked} of the derivatives cannot be checked` : "";
@@ -250,7 +250,7 @@ function tick(step) {
     const isRule = step.kind === "backward" && checkOf(step.part) === check;
     if (!check) return "";
     const ofSum = { right: "the sum of all terms is the gradient that the program stored",
-        unchecked: "cannot be checked: the numbers are too large",
+        unchecked: "cannot be checked: the numbers are too large, or the point is a kink",
         wrong: "the sum of all terms is not the gradient that the program stored" };
     if (check === "right" && passesOn(step)) {
         const after = `this ${isRule ? "rule" : "sum"} is right; its numbers come from a wrong rule above`;
