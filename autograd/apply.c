@@ -12,7 +12,7 @@ static const char *types_text(InputType type) {
 }
 
 /* Checks that the op takes the type of input i, and that the first input with the same set of types
- * has this type, too. */
+ * has this type. */
 static bool check_type(const Op *op, int i, Tensor *const *in) {
     const InputType type = input_of(op, i)->type & ANY;
     const DType is = in[i]->dtype;

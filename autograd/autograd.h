@@ -100,7 +100,7 @@ Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; 
  * shape, type and history stay. */
 Tensor *ag_let_go(Tensor *x);
 /* The same for every tensor that the open tape owns since a mark, except y and tensors that you
- * have retained. So a function of several ops keeps only its result:
+ * have retained. A function of several ops then keeps only its result:
  *
  *     const int mark = tape_mark();
  *     Tensor *scores = ag_bmm(q, ag_transpose(k, 1, 2));
@@ -280,7 +280,7 @@ Tensor *ag_masked_softmax(Tensor *scores, const Tensor *valid_lens);
  * key. q (B, Q, H), k (B, K, H), w (1, H), the weight of a linear layer -> (B, Q, K): the same as
  * ag_linear of ag_tanh of the sum (B, Q, K, H), without that sum in memory. A key at or past
  * valid_lens (as for ag_masked_softmax; may be NULL) is skipped: its score is 0, whatever q and k
- * are, and its dy counts as 0. So the key adds 0 to the gradients of q, k and w; but NaN, as in
+ * are, and its dy counts as 0: the key adds 0 to the gradients of q, k and w; but NaN, as in
  * PyTorch, if this 0 is multiplied by a NaN or an infinity. (In a build of the core alone such a
  * score is computed, and only the weight that a mask makes of it is 0.) */
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens);

@@ -7,7 +7,7 @@
  *
  * No step h suits all functions. If h is small, the difference of two numbers near f(x) loses its
  * digits: a number near 10^6 has a rounding error of 10^-10, a millionth of the difference for h =
- * 10^-4. If h is large, the slope changes between the two points. So a derivative that the usual
+ * 10^-4. If h is large, the slope changes between the two points. A derivative that the usual
  * step does not confirm is compared with other steps, and where no two of them agree, differences
  * cannot check it. */
 #include "gradcheck.h"
@@ -28,7 +28,7 @@ double ag_difference_step(double x, double first, int k) {
 }
 
 /* The quotients of two neighbouring steps, one 32 times the other, differ by rounding errors, which
- * become smaller as the step grows, and by the curvature of f, which then becomes larger. So the
+ * become smaller as the step grows, and by the curvature of f, which then becomes larger. The
  * first steps that differ by much more than rounding errors are the last ones that count: far away
  * f may be flat, and the quotients 0. Two quotients of which not even the first digit agrees say
  * only that the derivative is not much larger than all quotients. */

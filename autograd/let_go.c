@@ -1,7 +1,7 @@
 /* let_go.c - results whose elements the program will not read again. */
 #include "open_tapes.h"
 
-/* A tape that keeps gradients keeps values, too. */
+/* A tape that keeps gradients also keeps values. */
 static bool keeps_all(void) {
     const int t = ag_recording_tape();
     return t >= 0 && ag_tapes.tape[t].keep_grads;

@@ -60,10 +60,10 @@ struct Op {
      * Checks the shapes; ag_apply has checked types and NULLs. May set n->saved, and no other field
      * of the node. */
     Tensor *(*forward)(Node *n);
-    /* Sets dx[i], a new reference, at least where ag_needs(n, i), or the pending error. dx[i] may
-     * have any shape that in[i] broadcasts to: the caller, ag_node_vjp, sums it back, and releases
-     * what nobody needs. dy may have any strides, and has at least one element. The result of an op
-     * without a backward has no gradient; nor have integers and bools. */
+    /* Sets dx[i], a new reference, at least where ag_needs(n, i); or sets the pending error. dx[i]
+     * may have any shape that in[i] broadcasts to: the caller sums it back, and releases what
+     * nobody needs. dy may have any strides, and has at least one element. NULL: the result has no
+     * gradient, as integers and bools have none. */
     void (*backward)(const Node *n, Tensor *dy, Tensor **dx);
     int draws; /* 1 + the index in saved of the tensor that forward draws; if saved has this
                 * tensor already, forward draws nothing. 0: the op draws nothing */

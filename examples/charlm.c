@@ -250,7 +250,7 @@ static void print_passage(const Corpus *text, const Tensor *x, char *string) {
 }
 
 /* Writes the page of a few characters from a random place of the training text. A page cannot show
- * the matrices of the model. So the whole model runs once, and the page gets its gradient for the
+ * the matrices of the model. The whole model runs once, and the page gets its gradient for the
  * attention's output, G: sum(G output) has the gradients that the model's loss has. */
 static void explain(Transformer *net, const Corpus *text) {
     char characters[EXPLAINED + 2] = "", words[512], labels[EXPLAINED][2] = {""};

@@ -139,7 +139,7 @@ typedef struct {
 } Measured;
 
 /* importance_h = 1/B sum_b |dL_b / dg_bh|. L_b, the mean loss of the questions of sequence b,
- * depends only on the gates of sequence b. So one backward pass of sum_b L_b computes all B H
+ * depends only on the gates of sequence b: one backward pass of sum_b L_b computes all B H
  * gradients. kept: the values of the gates, 1, or 0 for a pruned head. */
 static Measured measure(Heads *net, const double *kept) {
     const int64_t B = UNSEEN, H = options.heads, T = options.length, O = options.offsets;
@@ -184,7 +184,7 @@ static double look(const AttentionMap *map, int64_t offset) {
 }
 
 /* For each head, prints a line and makes a map of the first sequence. At a minimum of loss and
- * decay, dL/dW = -decay W. So dL/dg_h = W_h . dL/dW_h = -decay |W_h|^2 for W_h, the d columns of
+ * decay, dL/dW = -decay W, and dL/dg_h = W_h . dL/dW_h = -decay |W_h|^2 for W_h, the d columns of
  * W_o for head h: the importance follows from the weights alone. */
 static void show(const Heads *net, const Measured *m, const double *without) {
     static AttentionMap maps[MAX_HEADS];

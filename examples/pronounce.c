@@ -280,7 +280,7 @@ static const char sign_text[] =
     "A step of SGD goes against the gradient: a negative number in the gradient of the scores "
     "means that the model should look more at this letter.";
 
-/* Writes the page of one word. A page cannot show the matrices of the model. So the whole model
+/* Writes the page of one word. A page cannot show the matrices of the model. The whole model
  * runs once, and the page gets the gradient of its loss by the contexts, G: the sum of G times the
  * contexts, number by number, has the gradients that the loss has. */
 static void explain(EncoderDecoder *net) {

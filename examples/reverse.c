@@ -1,11 +1,11 @@
 /* reverse.c - self-attention over positions: a sequence read backwards.
  *
  * The input is n random tokens, the output the same tokens in reverse order, all at once: the
- * answer at place i is the token at place n-1-i. The tokens are independent of each other. So the
+ * answer at place i is the token at place n-1-i. The tokens are independent of each other. The
  * attention weights must depend only on the places, and the values only on the tokens. If the model
  * has learned that, its attention map is the anti-diagonal.
  *
- * There is no residual connection around the attention, unlike in a transformer. So every answer
+ * There is no residual connection around the attention, unlike in a transformer: every answer
  * has come through the weights that the maps show.
  *
  * The sections: the model, the loss, training, evaluation, one example step by step, main.
@@ -101,7 +101,7 @@ static Tensor *mirror(void) {
  *
  * Dropout of the weights a_ij makes every head learn. Without dropout one good head is enough, and
  * the others get almost no gradient. With dropout each head loses its weight with probability p,
- * and all heads lose it with probability p^H; then the answer is a guess. So a loss of about p^H
+ * and all heads lose it with probability p^H; then the answer is a guess. A loss of about p^H
  * log V remains in training, even if every answer is right without dropout. */
 static Tensor *reverse_loss(Reverse *net, Tensor *tokens) {
     Tensor *logits = ag_reshape(reverse_forward(net, tokens), SHAPE(-1, options.tokens));

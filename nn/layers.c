@@ -35,7 +35,7 @@ static void draw_parameters(Linear *linear, int64_t in) {
     double bound = in > 0 ? 1 / sqrt((double)in) : 0; /* 0 if in is 0, as in PyTorch */
     Tensor *weight = tensor_empty(SHAPE(out, in));
     Tensor *bias = NULL;
-    /* The bound of the weights is 1 / sqrt(in), too, but computed as in PyTorch: its last bit can
+    /* The bound of the weights is also 1 / sqrt(in), but computed as in PyTorch: its last bit can
      * differ from that of `bound`. */
     bool drawn = weight && nn_init_kaiming_uniform(weight, sqrt(5));
     if (drawn && linear->has_bias) bias = tensor_uniform(-bound, bound, SHAPE(out));

@@ -9,7 +9,7 @@ Module *nn_check_given(void *module, const char *function);
 /* Returns the module; NULL and an error if it is NULL or an optimizer. An optimizer is a Module for
  * nn_print and nn_free only. */
 Module *nn_check_model(void *module, const char *function);
-/* False and an error unless value >= 0; NaN fails, too. */
+/* False and an error unless value >= 0; NaN fails. */
 bool nn_check_not_negative(const char *who, const char *what, double value);
 /* A forward function begins with nn_forward_begins, which is false if an error is pending or module
  * is NULL, and ends with nn_forward_done, which returns y, or NULL if an error was set in between.

@@ -17,7 +17,7 @@ extern "C" {
 /* ---- modules ----------------------------------------------------------------------------- */
 
 /* A module is a struct that begins with a Module. The functions here take a module as a void *,
- * and accept NULL while an error is pending. An Optimizer begins with a Module, too, for nn_print
+ * and accept NULL while an error is pending. An Optimizer also begins with a Module, for nn_print
  * and nn_free only. */
 typedef struct Module Module;
 
@@ -66,7 +66,7 @@ struct Module {
  */
 void *nn_module_new(const ModuleClass *kind); /* zeroed; NULL on error */
 /* Ends a constructor: returns the module or, if an error is pending, frees it with everything that
- * it has taken over, and returns NULL. So the lines before need no checks. */
+ * it has taken over, and returns NULL. The lines before need no checks. */
 void *nn_module_done(void *module);
 
 /* These functions take over the reference or the child, also when they fail. A name has 1 to 23
@@ -206,7 +206,7 @@ typedef struct {
     int64_t num_hiddens, num_heads; /* num_heads must divide num_hiddens */
     double dropout;
     bool bias;
-    /* 0: the first input sets the size. W_o is then lazy, too, and draws last: if all three sizes
+    /* 0: the first input sets the size. W_o is then lazy and draws last: if all three sizes
      * are 0, the order of draws is q, k, v, o. */
     int64_t query_size, key_size, value_size;
     bool fused; /* with ag_attention: the same numbers in less memory, but no attention_weights */
@@ -343,17 +343,17 @@ void nn_incompatible_keys_free(IncompatibleKeys *keys);
  * dict. A program that saves the model (nn_state_dict), the optimizer and the generator
  * (tensor_generator_state) can continue from the file with the same bits as without a stop.
  *
- * nn_optimizer_state_dict copies, so later steps do not change the dict. Loading copies, too, and
- * replaces all state: a parameter without entries has taken no step. For a lazy parameter the shape
- * must fit its layer. Entries without the prefix are ignored. If anything else does not fit, the
- * error says what, and nothing has changed. */
+ * nn_optimizer_state_dict copies, so later steps do not change the dict. Loading copies as well,
+ * and replaces all state: a parameter without entries has taken no step. For a lazy parameter the
+ * shape must fit its layer. Entries without the prefix are ignored. If anything else does not fit,
+ * the error says what, and nothing has changed. */
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict);
 bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix, const TensorDict *dict);
 
 /* torch.nn.utils.clip_grad_norm_: multiplies every gradient by min(1, max_norm / (norm + 1e-6)) and
  * returns norm, the 2-norm of all gradients together, summed in float64. Gradients that are not
  * finite are no error: the norm is then infinite or NaN. If it is NaN, all gradients become NaN.
- * NaN on error, too. */
+ * NaN on error. */
 double nn_clip_grad_norm(void *module, double max_norm);
 /* For a run whose norm or loss is not finite: checks that every gradient is finite. If not: false,
  * and an error that names the first parameter, in state_dict order, whose gradient is not. Call it

@@ -19,7 +19,7 @@ static inline bool multiply_sizes(int64_t a, int64_t b, int64_t *product) {
 }
 
 int64_t tensor_shape_numel(Shape shape); /* INT64_MAX if there are more */
-/* Does the number of bytes fit an int64_t? A size of 0 counts as 1, so the strides fit, too. */
+/* Does the number of bytes fit an int64_t? A size of 0 counts as 1, so the strides fit as well. */
 bool tensor_shape_fits(Shape shape, int64_t bytes_per_element);
 static inline bool shape_equal(Shape a, Shape b) {
     bool equal = a.ndim == b.ndim;

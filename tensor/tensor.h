@@ -168,7 +168,7 @@ Tensor *tensor_clone(const Tensor *x); /* the same elements, contiguous, a leaf 
 Tensor *tensor_to(const Tensor *x, DType dtype);
 
 /* A sorted copy: along the last dimension, ascending, stable, NaN last. Unless indices is NULL,
- * *indices becomes the I64 positions of the elements in x; you own it, too. */
+ * *indices becomes the I64 positions of the elements in x, which you own. */
 Tensor *tensor_sort(const Tensor *x, Tensor **indices);
 
 /* ---- access -------------------------------------------------------------------------------- */
@@ -263,7 +263,7 @@ int tensor_num_threads(void);
 /* ---- the cache of memory -------------------------------------------------------------------- */
 
 /* A thread keeps freed memory for its next tensors: it holds at most about 1.5 times the memory
- * that its last tapes needed. The environment variable TAPEHEAD_CACHE limits it, too, for each
+ * that its last tapes needed. The environment variable TAPEHEAD_CACHE also limits it, for each
  * thread: to 512M or 1.5G for example, or to 0. This function returns this thread's freed memory to
  * the system. */
 void tensor_empty_cache(void);
@@ -275,7 +275,7 @@ void tensor_empty_cache(void);
 const char *tensor_name_text(const char *name);
 
 /* Saving writes a temporary file in the same directory, .NAME.tapehead-PID-N, and renames it to
- * path. So a failure or a crash leaves the old file, and after success the new file is on the disk.
+ * path. A failure or a crash leaves the old file, and after success the new file is on the disk.
  * (If only the last flush fails, the file is new, and the error says so.) The new file gets the
  * rights of the old one, and its owner if the process may change owners. If a killed process leaves
  * a temporary file, the next save at the same path removes it. Links are followed, also a link to a
@@ -314,7 +314,7 @@ typedef struct {
 } TensorDict;
 
 TensorDict *tensor_dict_new(void);       /* empty, yours */
-void tensor_dict_free(TensorDict *dict); /* releases its tensors, too. NULL is fine. */
+void tensor_dict_free(TensorDict *dict); /* releases its tensors. NULL is fine. */
 /* Retains x. An older entry of the same name is replaced, and its tensor released. Names, keys and
  * values are UTF-8; they are copied. "__metadata__" is not allowed as a name. */
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x);

@@ -129,7 +129,7 @@ Tensor *tensor_view_expand(const Tensor *x, Shape shape) {
 Tensor *tensor_view_narrow(const Tensor *x, int dim, int64_t start, int64_t size) {
     Shape shape = x->shape;
     shape.dim[dim] = size;
-    /* data of a tensor without elements must stay inside the storage, too */
+    /* data of a tensor without elements must stay inside the storage */
     const int64_t offset = tensor_shape_numel(shape) > 0 ? start * x->stride[dim] : 0;
     return tensor_view_make(x, shape, x->stride, (char *)x->data + offset * dtype_size(x->dtype));
 }

@@ -2,7 +2,7 @@
  * line once more, and the whole tape as JSON, with all numbers that a page needs to show
  * backpropagation.
  *
- * A backward is linear in dy. So the backward of a dy that is 1 at element j and 0 elsewhere is row
+ * A backward is linear in dy: the backward of a dy that is 1 at element j and 0 elsewhere is row
  * j of the op's Jacobian, J[j, i] = d y[j] / d x[i]. For any op, J gives the terms of every
  * gradient,
  *     dx[i] = sum over j of dy[j] J[j, i],

@@ -210,7 +210,7 @@ static void print_legend(const Screen *s, bool masked) {
 }
 
 /* Cells are two columns wide, nearly square, unless the widest map then exceeds the line. A map
- * gets the width of its title, too: only a title that is longer than a line is cut. */
+ * gets the width of its title: only a title that is longer than a line is cut. */
 static Screen screen_for(FILE *file, const AttentionMap *maps, int num_maps) {
     Screen s = {file, terminal_is_plain(file), largest_weight(maps, num_maps), 0, 0, 0, 0};
     char text[TITLE_SIZE];

@@ -81,7 +81,7 @@ static bool append_folder(Bytes *bytes, const char *folder) {
     return !tensor_error();
 }
 
-/* The programs, then the library from the lowest folder up. So the held-out part is in nn/, which
+/* The programs, then the library from the lowest folder up: the held-out part is in nn/, which
  * uses the names of the lower folders. */
 static bool append_sources(Bytes *bytes) {
     static const char *const folders[] = {"examples", "tensor",       "tensor/kernels",
@@ -198,7 +198,7 @@ void corpus_label(const Corpus *text, const Tensor *x, AttentionMap *map) {
     }
 }
 
-/* U+0080 to U+009F are control characters, too; in UTF-8 they are 0xC2 and then their number. */
+/* U+0080 to U+009F are also control characters; in UTF-8 they are 0xC2 and then their number. */
 static bool controls(uint8_t byte, uint8_t before) {
     if (byte == '\n' || byte == '\t') return false;
     return byte < 32 || byte == 127 || (before == 0xC2 && byte >= 0x80 && byte < 0xA0);

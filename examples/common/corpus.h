@@ -1,5 +1,5 @@
 /* corpus.h - a text as numbers. A character is a byte, and its symbol is its index among the bytes
- * that occur in the text. So any language works; a letter of several bytes is several characters.
+ * that occur in the text. Any language works; a letter of several bytes is several characters.
  */
 #ifndef TAPEHEAD_EXAMPLES_CORPUS_H
 #define TAPEHEAD_EXAMPLES_CORPUS_H

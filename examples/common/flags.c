@@ -202,7 +202,7 @@ static void check_outputs(const char *program, const Flag *flags, int num_flags)
 }
 
 /* If a standard stream is closed, the next file that is opened gets the stream's number, and the
- * output meant for the stream. So this function opens /dev/null first, for reading. */
+ * output meant for the stream. This function opens /dev/null first, for reading. */
 static void fill_standard_files(void) {
     int file = open("/dev/null", O_RDONLY);
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDONLY);
@@ -213,7 +213,7 @@ void flags_parse(int argc, char **argv, const char *program, const char *summary
                  int num_flags) {
     fill_standard_files();
     signal(SIGPIPE, SIG_IGN); /* a write to a pipe without a reader then fails, */
-    signal(SIGXFSZ, SIG_IGN); /* and a write to a file that is too large, too */
+    signal(SIGXFSZ, SIG_IGN); /* and a write to a file that is too large */
     for (int i = 1; i < argc; i++) {
         const char *text = argv[i];
         if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0)

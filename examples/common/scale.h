@@ -9,7 +9,7 @@ typedef struct {
     double deviation; /* sqrt(1/n sum (v - mean)^2); 0 if and only if all are equal */
 } Scale;
 
-/* For finite numbers whose range is finite, too; n > 0. */
+/* For finite numbers whose range is also finite; n > 0. */
 Scale scale_measure(const double *v, int64_t n);
 
 /* (v - mean) / deviation, (n); 0 if the deviation is 0. A new reference. */

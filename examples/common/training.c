@@ -1,7 +1,7 @@
 /* training.c - shared by all training programs: see training.h.
  *
  * A step of training depends only on the parameters, the state of the optimizer, and the generator.
- * So a file with these three is enough to continue with the same digits. The losses are saved, too:
+ * A file with these three is enough to continue with the same digits. The losses are also saved:
  * they are the curve, and their number is the number of steps. Files depend on the steps and not on
  * the time; only the progress on the terminal shows the time.
  */

@@ -21,7 +21,7 @@ typedef struct {
 } Trigram;
 
 /* Counts in the first nine tenths of text (n), finds the weights on the last tenth by
- * expectation-maximisation, then counts the last tenth, too. n >= 4; each symbol below V. False and
+ * expectation-maximisation, then also counts the last tenth. n >= 4; each symbol below V. False and
  * an error on failure. The caller calls trigram_free, also after a failure. */
 bool trigram_fit(Trigram *model, const uint8_t *text, int64_t n, int num_symbols);
 void trigram_free(Trigram *model);

@@ -11,7 +11,7 @@
 enum {
     WORD_MAX = 30,       /* letters or sounds of a word */
     LETTERS = 27,        /* a is 1, z is 26; 0 stands after the end of a word */
-    MAX_SOUNDS = 64,     /* different sounds; 0 is the end of a word, and its beginning, too */
+    MAX_SOUNDS = 64,     /* different sounds; 0 is the end of a word, and its beginning */
     SOUNDS_A_LETTER = 2, /* a word has at most so many sounds for each of its letters: x, K S */
     MOST_SAID = SOUNDS_A_LETTER * WORD_MAX, /* sounds that a model or a table may say */
     SHOWN_MAX = 16

@@ -8,7 +8,7 @@
  *
  * The decoder reads only its own sounds, so in training all its states are known before attention
  * begins, and one call of attention answers all of its queries. (Bahdanau's decoder reads the
- * context, too, and needs a call for each sound.)
+ * context as well, and needs a call for each sound.)
  *
  * N words, T letters, S sounds (the end included), V different sounds, h = hidden. */
 #ifndef TAPEHEAD_EXAMPLES_ENCODER_DECODER_H

@@ -1,6 +1,6 @@
 /* model.h - the model of recall: its sequences, its loss, a step of training, its score and maps.
  * The program build/recall trains this model, and the playground in the page of build/explain
- * (explain/play.c) trains the model, too.
+ * (explain/play.c) also trains the model.
  *
  *     Recall *net = recall_new(&options);
  *     tape_begin();

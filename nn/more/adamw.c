@@ -15,8 +15,8 @@ typedef struct {
  *
  * SGD needs only tensor_mul_ and tensor_add_, which write in place. AdamW also needs a square, a
  * square root and a quotient. Ops compute these, but they allocate their results, so a step could
- * fail when half of the parameters have moved. So AdamW is one kernel, tensor_adamw_. It also fuses
- * (1 - beta2) g * g + beta2 v, as PyTorch does; there is no op for that. */
+ * fail when half of the parameters have moved. AdamW is therefore one kernel, tensor_adamw_. It
+ * also fuses (1 - beta2) g * g + beta2 v, as PyTorch does; there is no op for that. */
 static void move_adamw(const Optimizer *optimizer, const Update *u, double lr) {
     const AdamWConfig *c = &((const AdamW *)optimizer)->config;
     const double t = nn_steps_of(u) + 1;

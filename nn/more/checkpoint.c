@@ -163,7 +163,7 @@ static void add_key(const Transfer *t, char ***keys, int *n, const char *name) {
 
 /* Plans the tensor to load for e. A parameter that exists is written in place: the plan is the
  * dict's tensor, or a copy of it if it is a view of the parameter's own bytes. A lazy parameter and
- * state take over a copy. So the second half allocates nothing. */
+ * state take over a copy, and the second half allocates nothing. */
 static void check_entry(Transfer *t, const Entry *e) {
     const int i = find(t->from, e->name);
     if (i < 0) add_key(t, &t->keys->missing_keys, &t->keys->num_missing, e->name);

@@ -3,7 +3,7 @@
  * step asks the system for nothing: the limit below is known after two.
  *
  * Classes. A size is rounded up to a class: a multiple of 64 bytes up to 1 KiB, then one of eight
- * classes per power of two. So less than an eighth of a block above 1 KiB is wasted. SLACK bytes
+ * classes per power of two: less than an eighth of a block above 1 KiB is wasted. SLACK bytes
  * come after each block, because kernels read whole vectors.
  *
  * The limit. A step of a thread ends when its outermost tape ends. The need of a step is the sum
@@ -14,7 +14,7 @@
  * that nobody took for 32 steps went back, steps of forty sizes would hold 6.5 times what the
  * largest of them needs.) Above the limit, the thread returns waiting blocks to the system: first
  * the blocks that the current step has not used, then all waiting blocks. TAPEHEAD_CACHE=512M
- * limits the waiting bytes, too. TAPEHEAD_CACHE=0 turns the lists off, and so does make debug:
+ * limits the waiting bytes. TAPEHEAD_CACHE=0 turns the lists off, and so does make debug:
  * valgrind and the sanitizers then see each block that is allocated and freed.
  *
  * Threads. Each thread has a cache of its own. A block belongs to the thread that allocated it,

@@ -10,14 +10,14 @@
  * this query so far are scaled. Backward: forward stores two numbers for each query, the largest
  * score and 1 / the sum of the weights; from these, q and k the weights are computed again. The
  * gradient of a score also needs one number for each query: sum(P dP) over all keys, which equals
- * sum(y dy). So the memory grows with the lengths, not with their product.
+ * sum(y dy). The memory grows with the lengths, not with their product.
  *
- * A tile is stored transposed: a row for each key, a column for each query. So the products
+ * A tile is stored transposed: a row for each key, a column for each query. The products
  * need no copies of their operands:
  *     S' = K q',  dP' = V dy',  Y += P V,  dQ += dS K,  dV += P' dy,  dK += dS' q
  * The left factor is read one number at a time, in any order, the right factor in contiguous rows.
  * Only q and dy are transposed, once for each block of queries. Softmax needs no sum across a
- * vector, because each lane is a query. So no result depends on the width of a vector.
+ * vector, because each lane is a query: no result depends on the width of a vector.
  *
  * Sizes: a tile has KEYS x QUERIES numbers, a small part of the L2 cache; both are large enough for
  * fast products. While a tile of keys and values, and of their gradients, is in that cache, BLOCKS
@@ -354,7 +354,7 @@ static bool is_undefined(const Block *q, int64_t r) { return !(q->inverse_sum[r]
 
 /* The rows of a block in x, which is q or dy. The rows are copied if they are many and not
  * contiguous, because every tile reads them, or if the weights of a query are undefined. In the
- * copy the row of such a query is zeros. So a key that is masked for this query gets 0 from the
+ * copy the row of such a query is zeros: a key that is masked for this query gets 0 from the
  * query, not 0 times NaN; any other key still gets NaN, from its weight. */
 static Matrix rows_of_block(const Block *q, Matrix x, int64_t columns, Matrix buffer) {
     const bool dense = q->rows <= GROUP || x.row == columns;
@@ -396,7 +396,7 @@ static void read_stats(const Pass *pass, Block *q) {
     }
 }
 
-/* The first block of a head stores into dk and dv, later blocks add to them. So the keys after the
+/* The first block of a head stores into dk and dv, later blocks add to them. The keys after the
  * longest length of the first block get zeros here. */
 static void clear_keys(const Pass *pass, int64_t end) {
     for (int x = DKEY; x <= DVALUE; x++)

@@ -6,7 +6,7 @@
  * file is built with -ffp-contract=off: a b + c is rounded twice; FMA(a, b, c), of isa.h, is
  * rounded once if the instruction set has a fused multiply-add. Sums have a fixed order that no
  * instruction set changes: blocks of 4096 elements; in a block, element i goes to lane i mod 32,
- * and the lanes are added as a tree; the blocks are added in double. So an error grows with 128
+ * and the lanes are added as a tree; the blocks are added in double. An error grows with 128
  * additions at most, however long the row is, and AVX2, AVX-512 and NEON give the same bits. (The
  * last digits of a notebook depend on the last bit of one such sum: tests/suites/test_notebook.c
  * fails with another order.)
@@ -200,7 +200,7 @@ static float sum_products(int64_t n, const float *x, const float *y) {
 }
 
 /* If a number is too large or too small for the formula in float32, or if a part of a sum overflows
- * (then the sum is an infinity or NaN), the plain kernel computes the row once more, in double. So
+ * (then the sum is an infinity or NaN), the plain kernel computes the row once more, in double:
  * the result is right if it fits a float, and it has the same bits for every instruction set. */
 #define PLAIN(name)      tensor_kernels_plain.name[F32]
 #define MORE_PLAIN(name) tensor_more_kernels_plain.name[F32]
@@ -239,9 +239,9 @@ typedef struct {
 } Moments;
 
 /* sum x / n is a rough mean: the sum is so large that its rounding changes the last digits of the
- * mean. So the mean of x - rough is added. These differences are small, and exact for an x near the
- * rough mean, so the mean of equal numbers is exactly that number. The sum of (x - mean)^2 is
- * corrected for the rest in the same way. (sum x^2 - n mean^2, in one pass, would cancel.) Chan,
+ * mean. The mean of x - rough is therefore added. These differences are small, and exact for an x
+ * near the rough mean, so the mean of equal numbers is exactly that number. The sum of (x - mean)^2
+ * is corrected for the rest in the same way. (sum x^2 - n mean^2, in one pass, would cancel.) Chan,
  * Golub & LeVeque 1983. If the correction overflows or is NaN, it is left out. */
 static Moments moments(int64_t n, const float *x) {
     const float rough = sum_of(n, x, x, 0) / (float)n;

@@ -10,19 +10,24 @@
  * The algorithm is from Goto and van de Geijn, "Anatomy of high-performance matrix
  * multiplication", 2008, with sizes for today's caches. A register tile of c, ROWS x VECTORS
  * vectors, stays in registers during the loop over p. Each step of p loads VECTORS vectors of b and
- * ROWS numbers of a; it uses each vector ROWS times and each number VECTORS times. The loops, from
- * the inside to the outside: over the tiles in a block of rows of a, with one sliver of b, which is
- * as wide as a tile; over the slivers in a part of b; over the blocks of a; over the parts of b;
- * over the chains of k; over panels of PANEL blocks of a, if a is packed and b has several parts. A
- * block and a part fit in the L2 cache, which is fast enough for the multiplications. Memory
+ * ROWS numbers of a; it uses each vector ROWS times and each number VECTORS times. The loops:
+ *
+ *     for each panel of PANEL blocks of a, if a is packed and b has several parts
+ *         for each chain of k
+ *             for each part of b
+ *                 for each block of a, some of its rows
+ *                     for each sliver of b, as wide as a tile
+ *                         for each tile
+ *
+ * A block and a part fit in the L2 cache, which is fast enough for the multiplications. Memory
  * traffic: b is read once per panel, a once per part of b, c once per chain.
  *
  * b is packed: its slivers stand one after the other, each in the order in which a tile reads it.
  * A sliver of a transposed b is transposed in registers. a is read in place if its rows are
  * contiguous, because a tile reads the numbers of a one at a time, or if its columns are contiguous
  * and close in memory. Otherwise blocks of a are packed, each just before its first use, one column
- * after the other. A small matrix, or one that few tiles read, is read in place, too: packing such
- * a matrix would take more time than it saves. */
+ * after the other. A small matrix, or one that few tiles read, is also read in place: packing it
+ * would take more time than it saves. */
 #include "isa.h"
 
 #include <string.h>

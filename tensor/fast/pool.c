@@ -2,7 +2,7 @@
  *
  * The work is split into more parts than there are threads, and a thread that is free takes the
  * next part. The caller begins at once. A worker joins the job when it wakes up, if parts are left,
- * and the caller waits only for the workers that joined. So a worker that sleeps, or whose core is
+ * and the caller waits only for the workers that joined: a worker that sleeps, or whose core is
  * taken by another program, delays nobody. The result does not depend on which thread computes
  * which part: parts write to different elements, and no part computes anything that depends on how
  * the work was split.

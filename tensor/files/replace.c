@@ -5,9 +5,9 @@
  * new file, never a part of one. Last, the directory is flushed, because it holds the name.
  *
  * A killed process leaves its temporary file, .NAME.tapehead-PID-N. A writer locks its temporary
- * file with flock, and the lock ends with the writer. So the next writer of NAME removes each
+ * file with flock, and the lock ends with the writer. The next writer of NAME removes each
  * temporary file of NAME that it can lock. Such a lock belongs to the open file, so it excludes
- * other threads, too. */
+ * even other threads. */
 #include "file.h"
 
 #include <errno.h>

@@ -178,7 +178,7 @@ float tensor_fmaf(float a, float b, float c) {
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* FreeLibrary would take the code away from the library's threads. So the DLL stays. */
+/* FreeLibrary would take the code away from the library's threads, so the DLL stays. */
 __attribute__((constructor)) static void stay(void) {
     static const char here;
     HMODULE library;

@@ -20,7 +20,7 @@ float tensor_fmaf(float a, float b, float c);
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-#define O_CLOEXEC  (_O_NOINHERIT | _O_BINARY) /* Windows would change the ends of lines, too */
+#define O_CLOEXEC  (_O_NOINHERIT | _O_BINARY) /* Windows would also change the ends of lines */
 #define O_NONBLOCK 0
 
 /* Do two paths name the same file? stat knows no number of the file. */

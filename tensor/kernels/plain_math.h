@@ -75,7 +75,7 @@ static inline double pow_scalar(double x, double s) {
 #define IS_NAN(x) ((x) != (x))
 
 /* A power of 2, nearly always 1. A float64 above 1e154 has no square that fits, and below 1e-154
- * the square loses digits or is 0, but the root of a sum of squares fits. So a row whose largest
+ * the square loses digits or is 0, but the root of a sum of squares fits. A row whose largest
  * element (or whose root, which is as large) has such a size is multiplied by this power before it
  * is squared, and the root is divided by it. Blue 1978. The square of a float32 always fits a
  * double.

@@ -1,7 +1,7 @@
 /* twister.c - the random numbers of PyTorch on a CPU: the Mersenne Twister MT19937 makes words, and
  * uniforms, normals, bools, integers and permutations are made from the words.
  *
- * On every CPU the digits are PyTorch's on a CPU with AVX2 or AVX-512. So compile with
+ * On every CPU the digits are PyTorch's on a CPU with AVX2 or AVX-512. Compile with
  * -ffp-contract=off: a product and a sum are fused where fmaf or fma stands in the code, and
  * nowhere else.
  *

@@ -53,8 +53,8 @@ Tensor *tensor_convert(const Tensor *x, DType dtype) {
     return y;
 }
 
-/* Backward, too, calls tensor_contiguous and tensor_reshape, also for a tensor that was let go but
- * still has its bytes. So these two copy with tensor_convert; tensor_clone, which is public,
+/* Backward also calls tensor_contiguous and tensor_reshape, even for a tensor that was let go but
+ * still has its bytes. These two copy with tensor_convert; tensor_clone, which is public,
  * refuses such a tensor. */
 Tensor *tensor_contiguous(const Tensor *x) {
     if (tensor_is_contiguous(x)) return tensor_view_make(x, x->shape, x->stride, x->data);
@@ -99,7 +99,7 @@ static int64_t most_terms(const Tensor *x, const Tensor *y, int dim) {
 }
 
 /* Float32 additions one after the other lose digits: after 10^6 additions of 0.1 the sum is 1 %
- * wrong. So many terms are added in double, and the sums are rounded once. */
+ * wrong. Where there are so many, terms are added in double, and the sums are rounded once. */
 void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, const Tensor *index) {
     if (x->dtype == F64 || most_terms(x, y, dim) <= SCATTER_TERMS) {
         scatter_add(tensor_kernels()->scatter_add[x->dtype], x, y, dim, index);

@@ -29,7 +29,7 @@ static Tensor *without_overlap(const char *op, const Tensor *x, const Tensor *y)
     return may_change ? tensor_clone(y) : tensor_retain((Tensor *)(uintptr_t)y);
 }
 
-/* The tape does not record that x, a constant, got elements of source. So it is noted, and an op on
+/* The tape does not record that x, a constant, got elements of source. This is noted, and an op on
  * this tape refuses x. If x requires a gradient itself, it is a leaf, whose gradient begins with
  * the new elements, or a result, whose version the tape knows. */
 static void note_source(Tensor *x, const Tensor *source) {

@@ -17,10 +17,10 @@ static inline void swap(int64_t *x, int64_t *y) {
 void tensor_loop_elements(Kernel *kernel, int n, const Tensor *const *x, double s);
 /* to = from, both of one type; `from` broadcasts to the shape of `to`. */
 void tensor_loop_copy(const Tensor *to, const Tensor *from);
-/* Calls the kernel for each row along dim. An operand gives the kernel one number for each row if
- * its size along dim is 1, else a row (if every size along dim is 1, every operand is a row of one
- * element); NULL stays NULL. x[0] is the result; other operands that the kernel writes are numbers,
- * or contiguous. Sets an error if there is no memory to gather rows that are not contiguous. */
+/* Calls the kernel for each row along dim, with a pointer for each operand: to a row or, if its
+ * size along dim is 1, to one number. (If all have size 1, all are rows of one element.) NULL stays
+ * NULL. x[0] is the result; any other operand that the kernel writes is a number or contiguous.
+ * Sets an error if there is no memory to gather rows that are not contiguous. */
 void tensor_loop_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s);
 /* The same for a kernel that takes `operations` operations for each element. */
 void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const *x, double s,

@@ -42,7 +42,7 @@ typedef struct {
     int64_t each;
 } AdditiveBatches;
 
-/* The kernel adds in float32: to dw once for each query with each key. So of a larger batch it gets
+/* The kernel adds in float32: to dw once for each query with each key. Of a larger batch it gets
  * SIDE queries and SIDE keys at a time, and the sums of the blocks are added in double. */
 enum { SIDE = 22 };
 _Static_assert(SIDE *SIDE <= CHAIN, "a longer chain of additions loses digits");

@@ -20,7 +20,7 @@ typedef struct {
 
 Shape tensor_attention_scores(const Tensor *q, const Tensor *k); /* (B, H, Q, K) */
 /* A new tensor with the shape of x, but with the last size of `last`. The result has the layout of
- * x: if x is a view of (B, N, H, D), the result is such a view, too, and no copy is needed to join
+ * x: if x is a view of (B, N, H, D), the result is such a view, and no copy is needed to join
  * its heads. */
 Tensor *tensor_attention_result(const Tensor *x, const Tensor *last);
 /* How many bytes are stored for each head so that backward knows what dropout kept: the size of

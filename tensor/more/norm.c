@@ -1,4 +1,4 @@
-/* norm.c - the norm of a tensor, right at the ends of the range, too. */
+/* norm.c - the norm of a tensor, right even at the ends of the range. */
 #include "more_kernels.h"
 
 #include "../math/operations.h"
