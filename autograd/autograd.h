@@ -388,8 +388,8 @@ Tensor *tape_forward(int i);
  * backward: empty if the result has no gradient; else for each input null, or: input, its number;
  *     dx, what backward added to its gradient; jacobian; worst, the largest difference between the
  *     Jacobian and central differences in float64, relative to max(1, abs J); unchecked, how many
- *     derivatives differences cannot check, because their steps contradict each other: worst leaves
- *     these out.
+ *     derivatives differences cannot check, because their steps contradict each other or the point
+ *     is a kink: worst leaves these out.
  * jacobian: for each element i of the input [j, J[j, i], ...], J[j, i] = d y[j] / d x[i], for the J
  *     that are not 0; or, if all are 0, the reason: "masked", "weight is 0", "weight is 1",
  *     "dropped", "flat", "times 0" or "unused".
