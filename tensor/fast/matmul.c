@@ -32,11 +32,8 @@
 
 #include <string.h>
 
-/* ALONE: a function with one copy. The pragma: a loop with one copy for all strides. */
-#ifdef __clang__
-#define ALONE static __attribute__((noinline))
-#else
-#define ALONE static __attribute__((noinline, noclone))
+/* A loop gets one copy for all strides. */
+#ifndef __clang__
 #pragma GCC optimize("no-version-loops-for-strides")
 #endif
 
