@@ -108,16 +108,6 @@ bool ag_node_vjp(const Node *n, Tensor *dy, Tensor **dx) {
     return !tensor_pending();
 }
 
-/* Computes the gradients of n's inputs from the gradient of its result, and accumulates them. */
-static bool node_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    const bool computed = ag_node_vjp(n, dy, dx);
-    bool done = computed;
-    for (int i = 0; i < n->n_in && computed; i++)
-        if (done && ag_needs(n, i)) done = accumulate(n->in[i], dx[i]);
-        else tensor_release(dx[i]);
-    return done;
-}
-
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 /* Does n's result have a gradient that must be propagated to the inputs? */
@@ -128,7 +118,8 @@ static bool propagates(const Node *n) {
 /* The line that made x; INT_MAX for a leaf, which has no grad_fn. */
 static int line_of(const Tensor *x) { return x->grad_fn ? x->line : INT_MAX; }
 
-/* The walk's step at one node. */
+/* The walk's step at one node: computes the gradients of n's inputs from the gradient of its
+ * result, and accumulates them. */
 static bool node_walk(const Node *n, bool keep_grads, int *first) {
     Tensor *few[OP_INPUTS];
     Tensor **dx = few;
@@ -140,7 +131,11 @@ static bool node_walk(const Node *n, bool keep_grads, int *first) {
         if (ag_needs(n, i) && line_of(n->in[i]) < *first) *first = line_of(n->in[i]);
     keep_grads = keep_grads || n->out->retains_grad;
     if (keep_grads) tensor_retain(dy); /* no longer private, so no backward overwrites it */
-    bool done = node_backward(n, dy, dx);
+    const bool computed = ag_node_vjp(n, dy, dx);
+    bool done = computed;
+    for (int i = 0; i < n->n_in && computed; i++)
+        if (done && ag_needs(n, i)) done = accumulate(n->in[i], dx[i]);
+        else tensor_release(dx[i]);
     if (dx != few) tensor_cache_free(dx, n->n_in * (int64_t)sizeof *dx);
     if (!keep_grads) n->out->grad_buffer = NULL;
     tensor_release(dy);

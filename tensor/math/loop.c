@@ -186,32 +186,27 @@ static void copy_row(const Walk *walk, void *const *data) {
 
 /* ---- one thread or several ------------------------------------------------------------------- */
 
-/* Calls the kernel for each row along the dimension before the last, or once if there is no such
- * dimension. The steps of the data pointers from row to row are computed once. */
-static void run_rows(const Walk *walk) {
+/* Calls the kernel for each row: at every position of the outer dimensions, which are not empty,
+ * for all rows along the dimension before the last (one if there is no such dimension). */
+static void run(Walk *walk) {
+    int64_t index[TENSOR_MAX_DIMS] = {0};
     void *data[LOOP_OPERANDS];
     int64_t step[LOOP_OPERANDS]; /* bytes from a row to the next */
     const int outer = walk->ndim - 2;
     const int64_t rows = outer < 0 ? 1 : walk->size[outer];
     const int64_t n = walk->size[walk->ndim - 1];
     const int operands = walk->n;
-    for (int i = 0; i < operands; i++) {
-        data[i] = walk->data[i];
+    for (int i = 0; i < operands; i++)
         step[i] = outer < 0 ? 0 : walk->stride[outer][i] * walk->element[i];
-    }
-    for (int64_t row = 0; row < rows; row++) {
-        if (walk->call) walk->call(walk, data);
-        else walk->kernel(n, data, walk->s);
-        for (int i = 0; i < operands; i++)
-            if (data[i]) data[i] = (char *)data[i] + step[i];
-    }
-}
-
-/* Calls run_rows at every position of the outer dimensions, which are not empty. */
-static void run(Walk *walk) {
-    int64_t index[TENSOR_MAX_DIMS] = {0};
-    do run_rows(walk);
-    while (tensor_walk_next(walk, walk->ndim - 2, index));
+    do {
+        memcpy(data, walk->data, (size_t)operands * sizeof *data);
+        for (int64_t row = 0; row < rows; row++) {
+            if (walk->call) walk->call(walk, data);
+            else walk->kernel(n, data, walk->s);
+            for (int i = 0; i < operands; i++)
+                if (data[i]) data[i] = (char *)data[i] + step[i];
+        }
+    } while (tensor_walk_next(walk, outer, index));
 }
 
 /* The size of a piece of dimension d: 64 elements in the last dimension, so that every piece begins
