@@ -21,6 +21,11 @@ quoted  = '$(subst ','\'',$(1))'
 include tests/tools/folder.mk # is this BUILD a folder to build in, and CC a compiler?
 WARN    = -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wvla \
           -Wdouble-promotion $(if $(DEV),-Werror)
+# The user's flags without those that change digits, NaN and -0: -ffast-math, of which -Ofast is made, and its
+# parts. A link must not see them either: the program would begin by turning subnormal numbers off.
+FAST    = -ffast-math -funsafe-math-optimizations -ffinite-math-only -fassociative-math -freciprocal-math \
+          -fno-signed-zeros -fsingle-precision-constant -mdaz-ftz
+exact   = $(filter-out $(FAST),$(subst -Ofast,-O3,$(1))) -fno-fast-math
 
 # make CORE=1: the core alone, by any compiler of C11.
 ifdef CORE
@@ -30,7 +35,7 @@ else
 # The sources need these flags, whatever CFLAGS says: C11, POSIX with M_PI and realpath, files of
 # more than 2 GB, and options with which the compiler changes no digit of a result. A product and a
 # sum are fused only where the code says so.
-FLAGS   = $(TUNE) $(CPPFLAGS) $(CFLAGS) -std=c11 $(SYSTEM) -pthread $(if $(WINDOWS),,-fPIC) \
+FLAGS   = $(TUNE) $(call exact,$(CPPFLAGS) $(CFLAGS)) -std=c11 $(SYSTEM) -pthread $(if $(WINDOWS),,-fPIC) \
           -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-asynchronous-unwind-tables \
           -ffile-prefix-map="$$PWD"=. $(LOCAL) $(WARN)
 
@@ -54,7 +59,7 @@ SYSTEM  = $(if $(LINUX)$(WINDOWS),-D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64) \
 # rep stos, which takes a tenth of a small op's time.
 takes   = $(shell $(CC) $(1) -Werror -E -xc /dev/null >/dev/null 2>&1 && echo '$(1)')
 LOCAL  := $(call takes,-fno-semantic-interposition) \
-          $(if $(filter i386-% i486-% i586-% i686-%,$(TARGET)),-msse2 -mfpmath=sse) \
+          $(if $(filter i386-% i486-% i586-% i686-% x86_64-% amd64-%,$(TARGET)),-msse2 -mfpmath=sse) \
           $(if $(filter s390x-%,$(TARGET)),$(call takes,-fexcess-precision=fast))
 TUNE   := $(if $(findstring -march,$(CFLAGS))$(findstring -mtune,$(CFLAGS)),,\
             $(if $(X86_64),$(call takes,-mtune=icelake-server)))
@@ -136,7 +141,7 @@ examples: $(EXAMPLES)
 
 quiet   = $(if $(V),,@)
 compile = $(quiet)echo "  cc   $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(SPEED) $(STACK) $(MORE) -MMD -MP -c $< -o $@
-link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@
+link    = $(quiet)echo "  link $@"; mkdir -p $(@D); $(CC) $(FLAGS) $(call exact,$(LDFLAGS)) $(filter %.o,$^) $(filter %.a,$^) -o $@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(compile)

@@ -13,6 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined __FAST_MATH__ || __FINITE_MATH_ONLY__ > 0 || defined __NO_SIGNED_ZEROS__ ||            \
+    defined __ASSOCIATIVE_MATH__ || defined __RECIPROCAL_MATH__
+#error "-Ofast and -ffast-math change digits, NaN and -0: compile this without them, with -O3"
+#endif
+_Static_assert(sizeof 0.1 == sizeof(double), "-fsingle-precision-constant changes digits");
+
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
 /* data[0] is the result, data[1] and so on are the operands that kernels.def lists. An operand is a
