@@ -95,7 +95,7 @@ bool ag_zero_grad(Tensor *x);
 /* Ops record x, a float leaf, from here on, and backpropagation computes its gradient. */
 Tensor *ag_requires_grad(Tensor *x);
 Tensor *ag_retain_grad(Tensor *x);            /* keep the gradient of this intermediate result */
-Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 characters; for tape_print */
+Tensor *ag_name(Tensor *x, const char *name); /* copied, at most 31 bytes; for tape_print */
 /* You are done with x's elements. They go as soon as backward and x's views are done with them;
  * shape, type and history stay. */
 Tensor *ag_let_go(Tensor *x);

@@ -30,6 +30,7 @@ Tensor *ag_name(Tensor *x, const char *name) {
     if (!ag_check_present("name", x)) return NULL;
     size_t length = 0;
     while (name && name[length] && length < sizeof x->name - 1) length++;
+    if (name && name[length]) length = tensor_whole_characters(name, length);
     memmove(x->name, name ? name : "", length);
     x->name[length] = '\0';
     return x;

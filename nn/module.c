@@ -118,7 +118,7 @@ static bool is_taken(const Module *module, const char *name) {
 static bool check_name(const Module *module, const char *name, const char *function) {
     size_t length = name ? strlen(name) : 0;
     if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
-        tensor_fail("%s: \"%s\" is no name: it needs 1 to %d characters, no dot among them",
+        tensor_fail("%s: \"%s\" is no name: it needs 1 to %d bytes, no dot among them",
                     function, name ? name : "", NN_NAME_SIZE - 1);
     else if (is_taken(module, name))
         tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name);

@@ -70,7 +70,7 @@ void *nn_module_new(const ModuleClass *kind); /* zeroed; NULL on error */
 void *nn_module_done(void *module);
 
 /* These functions take over the reference or the child, also when they fail. A name has 1 to 23
- * characters, no dot among them, and is unique in its module. */
+ * bytes, no dot among them, and is unique in its module. */
 
 /* slot: a field of the module, which then holds value. value becomes a parameter: it requires a
  * gradient, and an optimizer writes it in place, so it must not be expanded. value may be NULL if

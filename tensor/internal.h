@@ -26,6 +26,9 @@ typedef struct Storage {
 bool tensor_pending(void);                                 /* is an error pending? */
 void *tensor_vfail(const char *format, va_list arguments); /* tensor_fail */
 int tensor_vsnprintf(char *text, size_t size, const char *format, va_list arguments);
+/* How many of the n bytes that a longer text was cut to are whole characters of UTF-8: n, or less
+ * if the last character was cut. */
+size_t tensor_whole_characters(const char *text, size_t n);
 /* False and an error if the argument is NULL; what: its name, "path". tensor_check_readable: the
  * same for x, and also if x was let go. */
 bool tensor_check_given(const char *function, const char *what, const void *argument);

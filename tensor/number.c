@@ -1,11 +1,24 @@
-/* number.c - numbers in texts. printf writes "0,5" if the program's locale says so; the library
- * writes "0.5" in every locale. setlocale would change the locale of all threads, so the point is
- * put into the text that vsnprintf has printed. */
+/* number.c - texts that are printed, and the numbers in them. printf writes "0,5" if the program's
+ * locale says so; the library writes "0.5" in every locale. setlocale would change the locale of
+ * all threads, so the point is put into the text that vsnprintf has printed. vsnprintf also cuts a
+ * text that is too long inside a character; here it ends before that character. */
 #include "internal.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The first byte of a character of UTF-8 says how many bytes it has, two to four; 10xxxxxx is a
+ * byte after the first. */
+size_t tensor_whole_characters(const char *text, size_t n) {
+    for (size_t bytes = 1; bytes <= 3 && bytes <= n; bytes++) {
+        const unsigned char c = (unsigned char)text[n - bytes];
+        const size_t length = c < 0xc0 ? 0 : 2 + (c >= 0xe0) + (c >= 0xf0);
+        if (length > bytes) return n - bytes;
+        if (c < 0x80 || c >= 0xc0) return n;
+    }
+    return n;
+}
 
 /* The first conversion of a double in a format, or NULL; *end becomes the character after it. */
 static const char *find_double(const char *format, const char **end) {
@@ -40,6 +53,8 @@ int tensor_vsnprintf(char *text, size_t size, const char *format, va_list argume
     va_copy(copy, arguments);
     int length = vsnprintf(text, size, format, copy);
     va_end(copy);
+    if (length >= 0 && size > 0 && (size_t)length >= size)
+        text[tensor_whole_characters(text, size - 1)] = '\0';
     if (!at || snprintf(half, sizeof half, "%.1f", 0.5) < 3 || half[1] == '.') return length;
     const int width = (int)strlen(half) - 2;
     half[1 + width] = '\0';

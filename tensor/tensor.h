@@ -222,7 +222,8 @@ bool tensor_normal_(Tensor *x, double mean, double std);
 /* Writes the text of Python's print(x), and a newline. False and an error if a write fails. */
 bool tensor_print(const Tensor *x, FILE *file);
 
-/* snprintf, but with a decimal point in every locale, as all numbers that the library writes. */
+/* snprintf, but with a decimal point in every locale, as all numbers that the library writes, and a
+ * text that is too long is cut between characters of UTF-8. */
 TENSOR_PRINTF(3, 4) int tensor_snprintf(char *text, size_t size, const char *format, ...);
 /* How many significant digits a text needs at least to be read back as x, a finite number of this
  * type: at most 9 for F32, 17 for F64. */

@@ -6,6 +6,8 @@
  */
 #include "csv.h"
 
+#include "../../tensor/tensor.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -26,7 +28,9 @@ typedef struct {
 } Reader;
 
 __attribute__((format(printf, 2, 3))) static bool fail(Reader *reader, const char *format, ...) {
-    int used = snprintf(reader->error, CSV_ERROR_SIZE, "%.300s:", reader->path);
+    char path[301];
+    tensor_snprintf(path, sizeof path, "%s", reader->path);
+    int used = snprintf(reader->error, CSV_ERROR_SIZE, "%s:", path);
     if (reader->record_line > 0)
         used += snprintf(reader->error + used, CSV_ERROR_SIZE - (size_t)used,
                          "%lld:", (long long)reader->record_line);
@@ -143,22 +147,6 @@ static bool read_record(Reader *reader) {
 
 /* ---- cells ------------------------------------------------------------------------------- */
 
-/* A cell for an error: short, without control characters. */
-static const char *show(const char *cell, char shown[44]) {
-    int n = 0;
-    for (; *cell && n < 40; cell++) {
-        unsigned char c = (unsigned char)*cell;
-        shown[n++] = (char)(c < 32 || c == 127 ? '?' : c);
-    }
-    while (*cell && n > 0 && ((unsigned char)*cell & 0xC0) == 0x80) /* do not cut a character */
-    {
-        n--;
-        cell--;
-    }
-    strcpy(shown + n, *cell ? "..." : "");
-    return shown;
-}
-
 /* Decimal notation, an infinity or NaN, but not hexadecimal, which strtod also accepts. */
 static bool is_number(const char *cell, double *number) {
     char *end;
@@ -168,12 +156,12 @@ static bool is_number(const char *cell, double *number) {
 
 static bool read_number(Reader *reader, int column, double *number) {
     const char *cell = reader->cell[column];
-    char shown[44];
     if (!*cell) return fail(reader, "column %d is empty", column + 1);
     if (!is_number(cell, number))
-        return fail(reader, "\"%s\" in column %d is not a number", show(cell, shown), column + 1);
+        return fail(reader, "\"%s\" in column %d is not a number", tensor_name_text(cell),
+                    column + 1);
     if (!isfinite(*number))
-        return fail(reader, "\"%s\" in column %d is not a finite number", show(cell, shown),
+        return fail(reader, "\"%s\" in column %d is not a finite number", tensor_name_text(cell),
                     column + 1);
     return true;
 }
@@ -187,11 +175,10 @@ static int column_number(const char *choice) {
 }
 
 static bool find_column(Reader *reader, const char *choice, int *index) {
-    char shown[44];
     int number = column_number(choice);
     *index = number - 1;
     if (number > reader->num_cells || strcmp(choice, "0") == 0)
-        return fail(reader, "there is no column %s, the line has %d", show(choice, shown),
+        return fail(reader, "there is no column %s, the line has %d", tensor_name_text(choice),
                     reader->num_cells);
     for (int i = 0; number == 0 && i < reader->num_cells; i++)
         if (strcmp(reader->cell[i], choice) == 0) {
@@ -200,7 +187,7 @@ static bool find_column(Reader *reader, const char *choice, int *index) {
         }
     if (number == 0)
         return fail(reader, "there is no column named \"%s\" in the first line",
-                    show(choice, shown));
+                    tensor_name_text(choice));
     return true;
 }
 

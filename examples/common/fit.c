@@ -63,8 +63,8 @@ void fit_write_svg(FILE *file, const void *context) {
          "Below: a row is a query x, a column keys x, the colour the weight."}};
     char title[64], key[192], query[192];
     snprintf(title, sizeof title, "Kernel regression, bandwidth %.6g", fit->bandwidth);
-    snprintf(key, sizeof key, "key: %.160s", data->name[0]);
-    snprintf(query, sizeof query, "query: %.160s", data->name[0]);
+    tensor_snprintf(key, sizeof key, "key: %s", data->name[0]);
+    tensor_snprintf(query, sizeof query, "query: %s", data->name[0]);
     for (int i = 0; i < FIT_HEAT * FIT_HEAT; i++) most = fmax(most, fit->heat[i]);
     svg_begin(file, 640, 1080, title, caption);
     svg_chart(file, &curve, data->name[0], data->name[1]);

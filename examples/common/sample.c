@@ -42,7 +42,9 @@ static bool make_tensors(Sample *s) {
 }
 
 static bool describe(const char *path, const Sample *s, const char *problem) {
-    return tensor_fail("%.300s:%lld: the file ends after %lld point%s%s", path,
+    char shown[301];
+    tensor_snprintf(shown, sizeof shown, "%s", path);
+    return tensor_fail("%s:%lld: the file ends after %lld point%s%s", shown,
                        (long long)s->data.last_line, (long long)s->data.num_rows,
                        s->data.num_rows == 1 ? "" : "s", problem);
 }

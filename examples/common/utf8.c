@@ -11,21 +11,37 @@ static int length_of(unsigned char first) {
     return 2 + (first >= 0xE0) + (first >= 0xF0);
 }
 
-/* Not allowed: a character with more bytes than it needs, a surrogate, U+FFFE and U+FFFF. */
-uint32_t utf8_next(const char **text) {
+/* The Unicode number of the first character, and its bytes; 0 bytes if there is no character. Not
+ * allowed are a character with more bytes than it needs, and a surrogate. */
+static uint32_t read_character(const char *text, int *bytes) {
     static const uint32_t least[] = {UINT32_MAX, 0, 0x80, 0x800, 0x10000};
-    const unsigned char *s = (const unsigned char *)*text;
+    const unsigned char *s = (const unsigned char *)text;
     int length = length_of(s[0]);
     uint32_t c = length > 1 ? s[0] & (0x7Fu >> length) : s[0];
-    if (s[0] == 0) return 0;
     for (int i = 1; i < length; i++) {
         if ((s[i] & 0xC0) != 0x80) length = 0;
         else c = c << 6 | (s[i] & 0x3F);
     }
-    bool none = c < least[length] || s[0] > 0xF4 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000);
-    bool shown = c >= 0x20 && (c < 0x7F || c > 0x9F) && c != 0xFFFE && c != 0xFFFF;
-    *text += none ? 1 : length;
-    return none || !shown ? '?' : c;
+    const bool none =
+        c < least[length] || s[0] > 0xF4 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000);
+    *bytes = none ? 0 : length;
+    return c;
+}
+
+int utf8_bytes(const char *text) {
+    int bytes;
+    read_character(text, &bytes);
+    return bytes;
+}
+
+/* U+FFFE and U+FFFF are no characters of a text. */
+uint32_t utf8_next(const char **text) {
+    int bytes;
+    if (!**text) return 0;
+    const uint32_t c = read_character(*text, &bytes);
+    const bool shown = c >= 0x20 && (c < 0x7F || c > 0x9F) && c != 0xFFFE && c != 0xFFFF;
+    *text += bytes ? bytes : 1;
+    return bytes && shown ? c : '?';
 }
 
 int utf8_length(const char *text) {

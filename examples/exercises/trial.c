@@ -1,6 +1,7 @@
 /* trial.c - a student's function in a process of its own: see trial.h. */
 #include "trial.h"
 
+#include "../../tensor/tensor.h"
 #include "process.h"
 #include "submission.h"
 #include "texts.h"
@@ -66,7 +67,8 @@ bool place_make(Place *place, const char *submission, char *sentence, size_t siz
     struct stat status;
     *place = (Place){.submission = submission};
     if (stat(submission, &status) != 0 || !S_ISDIR(status.st_mode)) {
-        snprintf(sentence, size, "%s: there is no such folder; --submission names one", submission);
+        tensor_snprintf(sentence, size, "%s: there is no such folder; --submission names one",
+                        submission);
         return false;
     }
     if (!process_make_folder(place->folder, sizeof place->folder)) {
@@ -76,11 +78,11 @@ bool place_make(Place *place, const char *submission, char *sentence, size_t siz
     bool ok = true;
     for (int i = 0; i < num_texts && ok; i++)
         ok = write_text(place->folder, texts[i].name, "%s", (const char *)texts[i].text);
-    if (!ok) snprintf(sentence, size, "%s: nothing can be written there", place->folder);
+    if (!ok) tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
     else if (!find_compiler(place) || !compiler_runs(place)) {
-        snprintf(sentence, size,
-                 "there is no C compiler %s: install gcc or clang, or name yours, CC=gcc-12",
-                 place->compiler[0] ? place->compiler[0] : "");
+        tensor_snprintf(sentence, size,
+                        "there is no C compiler %s: install gcc or clang, or name yours, CC=gcc-12",
+                        place->compiler[0] ? place->compiler[0] : "");
         ok = false;
     }
     if (!ok) place_remove(place);

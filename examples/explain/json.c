@@ -6,6 +6,7 @@
 #include "json.h"
 
 #include "../../tensor/tensor.h"
+#include "../common/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -158,7 +159,12 @@ static bool read_value(Reader *r, Json *value) {
 Json *json_read(char *text) {
     size_t values = 2; /* the outermost one, and a spare one */
     if (tensor_error()) return NULL;
-    for (const char *c = text; *c; c++) values += *c == ',' || *c == '[' || *c == '{';
+    int bytes;
+    for (const char *c = text; *c; c += bytes) {
+        bytes = utf8_bytes(c);
+        if (bytes == 0) return tensor_fail("the text is not UTF-8");
+        values += *c == ',' || *c == '[' || *c == '{';
+    }
     Json *tree = malloc(values * sizeof *tree);
     if (!tree) return tensor_fail("out of memory for %zu values of JSON", values);
     Reader r = {.at = text, .free = tree + 1, .line = 1};
@@ -202,11 +208,14 @@ double json_number(const Json *value) {
 }
 
 static void write_characters(FILE *file, const char *text) {
-    for (; *text; text++) {
+    while (*text) {
         const unsigned char c = (unsigned char)*text;
-        if (c < ' ') fprintf(file, "\\u%04x", c);
+        const int bytes = utf8_bytes(text);
+        if (bytes == 0) fputs("\\ufffd", file);
+        else if (c < ' ') fprintf(file, "\\u%04x", c);
         else if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
-        else putc(c, file);
+        else fwrite(text, 1, (size_t)bytes, file);
+        text += bytes ? bytes : 1;
     }
 }
 

@@ -18,7 +18,7 @@ typedef struct Json {
 } Json;
 
 /* Reads the text, which it overwrites: the strings of the tree stay there. The tree is one block:
- * free(tree). NULL and an error, "line 3: ...", if the text is not JSON. */
+ * free(tree). NULL and an error, "line 3: ...", if the text is not JSON in UTF-8. */
 Json *json_read(char *text);
 
 /* The item of an object with this key, item i of an array; NULL if there is none, or if the value
@@ -31,7 +31,7 @@ int64_t json_integer(const Json *object, const char *key, int64_t otherwise);
 /* A number, or "NaN", "Infinity", "-Infinity". */
 double json_number(const Json *value);
 
-/* Writes "text" with its quotes and escapes. */
+/* Writes "text" with its quotes and escapes. A byte that is no UTF-8 becomes U+FFFD. */
 void json_write_string(FILE *file, const char *text);
 /* Writes the lines, which end with a NULL, as one string. */
 void json_write_lines(FILE *file, const char *const *lines);

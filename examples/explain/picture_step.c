@@ -34,7 +34,7 @@ static const Json *words_of(const Picture *p, const Item *item, const char *side
 /* The word of row or column i, or its number. */
 void word_at(const Picture *p, const Item *item, const char *side, int64_t i, char text[32]) {
     const Json *word = json_at(words_of(p, item, side), i);
-    if (word && word->kind == JSON_STRING) snprintf(text, 32, "%s", word->text);
+    if (word && word->kind == JSON_STRING) tensor_snprintf(text, 32, "%s", word->text);
     else snprintf(text, 32, "%d", (int)i);
 }
 

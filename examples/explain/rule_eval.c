@@ -62,11 +62,11 @@ static const char *sizes(Shape shape, char text[80]) {
 /* "V' is 2 x 3" */
 static const char *describe(const RuleFormula *f, int node, const Tensor *x, char text[160]) {
     enum { MOST = 48 };
-    char shape[80];
+    char shape[80], begin[MOST + 1];
     const RuleNode *n = &f->nodes[node];
     const int length = n->end - n->begin;
-    snprintf(text, 160, "%.*s%s is %s", length > MOST ? MOST : length, f->text + n->begin,
-             length > MOST ? "..." : "", sizes(x->shape, shape));
+    tensor_snprintf(begin, sizeof begin, "%.*s", length, f->text + n->begin);
+    snprintf(text, 160, "%s%s is %s", begin, length > MOST ? "..." : "", sizes(x->shape, shape));
     return text;
 }
 

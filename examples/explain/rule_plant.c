@@ -91,23 +91,8 @@ typedef struct {
     int line, k;
 } Place;
 
-/* The beginning of a text, for a sentence: without signs that cannot be printed, and no character
- * is cut. */
-static const char *quoted(const char *text, char quote[RULE_NAME]) {
-    int n = 0;
-    for (; text[n] && n < RULE_NAME - 1; n++) {
-        const bool prints = (unsigned char)text[n] >= ' ' && text[n] != 0x7f;
-        if (prints) quote[n] = text[n];
-        else quote[n] = '?';
-    }
-    while (text[n] && n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
-    quote[n] = '\0';
-    return quote;
-}
-
 static bool refuse(const char *name, const char *why) {
-    char quote[RULE_NAME];
-    return tensor_fail("rule of %s: %s", quoted(name, quote), why);
+    return tensor_fail("rule of %s: %s", tensor_name_text(name), why);
 }
 
 /* "d(S / sqrt(d))" */
@@ -289,7 +274,6 @@ bool rule_plant_assign(Planting *p, int number, unsigned inputs) {
 
 bool rule_plant(Planting *p, const char *rule) {
     char name[RULE_NAME];
-    char quote[RULE_NAME];
     Place place = {0};
     const char *colon = strchr(rule, ':');
     const char *begin = rule + strspn(rule, " \t");
@@ -298,7 +282,7 @@ bool rule_plant(Planting *p, const char *rule) {
     while (n > 0 && (begin[n - 1] == ' ' || begin[n - 1] == '\t')) n--;
     if (n == 0)
         return tensor_fail("rule \"%s\": it begins with a name and a colon, as in A: y * dy",
-                           quoted(rule, quote));
+                           tensor_name_text(rule));
     if (n >= sizeof name) return refuse(begin, "no tensor has so long a name");
     snprintf(name, sizeof name, "%.*s", (int)n, begin);
     colon++;

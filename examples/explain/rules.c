@@ -45,7 +45,7 @@ static double *read_numbers(Piece **memory, const Json *list) {
 static bool read_tensor(RuledTape *tape, int t, const Json *json) {
     TapeTensor *x = &tape->tensors[t];
     *x = (TapeTensor){.json = json, .maker = -1, .panels = 1, .rows = 1, .columns = 1, .size = 1};
-    snprintf(x->name, sizeof x->name, "%s", json_text(json, "name", ""));
+    tensor_snprintf(x->name, sizeof x->name, "%s", json_text(json, "name", ""));
     if (!*x->name) snprintf(x->name, sizeof x->name, "t%d", t);
     for (const Json *d = json_get(json, "shape")->first; d; d = d->next) {
         const int64_t n = (int64_t)d->number;

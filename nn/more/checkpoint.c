@@ -6,7 +6,6 @@
  * changed. The second writes. A strict load is one that fails if a name is listed. */
 #include "../optimizer.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +42,10 @@ typedef struct Transfer {
     List misfits;
 } Transfer;
 
-__attribute__((format(printf, 2, 3))) static void list(List *it, const char *format, ...) {
+static void list(List *it, const char *item) {
     const size_t length = strlen(it->text), left = sizeof it->text - length;
     if (it->n++ >= LISTED || left < 8) return;
-    va_list arguments;
-    va_start(arguments, format);
-    strcpy(it->text + length, ", ");
-    vsnprintf(it->text + length + 2, left - 2, format, arguments);
-    va_end(arguments);
+    tensor_snprintf(it->text + length, left, ", %s", item);
 }
 
 static int find(const TensorDict *dict, const char *name) {
@@ -141,14 +136,19 @@ bool nn_save(void *module, const char *path) {
 /* Adds to t->misfits if x cannot be loaded into e. theta: the parameter, NULL if lazy or state. */
 static void check_value(Transfer *t, const Entry *e, const Tensor *x, const Tensor *theta) {
     const char *name = tensor_name_text(e->name);
+    char item[sizeof t->misfits.text] = "";
     if (x->dtype != e->dtype || !nn_shape_matches(e->shape, x->shape))
-        list(&t->misfits, "\"%s\" is %s %s and should be %s %s", name, tensor_dtype_name(x->dtype),
-             tensor_shape_text(x->shape), tensor_dtype_name(e->dtype),
-             tensor_shape_text(e->shape.ndim < 0 ? x->shape : e->shape));
-    else if (x->let_go) list(&t->misfits, "the dict's \"%s\" was let go", name);
-    else if (theta && theta->let_go) list(&t->misfits, "\"%s\" itself was let go", name);
+        tensor_snprintf(item, sizeof item, "\"%s\" is %s %s and should be %s %s", name,
+                        tensor_dtype_name(x->dtype), tensor_shape_text(x->shape),
+                        tensor_dtype_name(e->dtype),
+                        tensor_shape_text(e->shape.ndim < 0 ? x->shape : e->shape));
+    else if (x->let_go) tensor_snprintf(item, sizeof item, "the dict's \"%s\" was let go", name);
+    else if (theta && theta->let_go)
+        tensor_snprintf(item, sizeof item, "\"%s\" itself was let go", name);
     else if (e->dtype == I64 && !(tensor_item(x) >= 1 && tensor_item(x) <= 0x1p53))
-        list(&t->misfits, "\"%s\" is %.0f and should be from 1 to 2^53", name, tensor_item(x));
+        tensor_snprintf(item, sizeof item, "\"%s\" is %.0f and should be from 1 to 2^53", name,
+                        tensor_item(x));
+    if (*item) list(&t->misfits, item);
 }
 
 static void add_key(const Transfer *t, char ***keys, int *n, const char *name) {
@@ -201,7 +201,11 @@ static char *append_list(char *end, const char *what, const List *it) {
 
 static char *append_keys(char *end, const char *what, char **keys, int n) {
     List names = {0};
-    for (int i = 0; i < n; i++) list(&names, "\"%s\"", tensor_name_text(keys[i]));
+    for (int i = 0; i < n; i++) {
+        char quoted[72];
+        tensor_snprintf(quoted, sizeof quoted, "\"%s\"", tensor_name_text(keys[i]));
+        list(&names, quoted);
+    }
     return append_list(end, what, &names);
 }
 

@@ -40,18 +40,29 @@ void tensor_buffer_print(Buffer *buffer, const char *format, ...) {
     else tensor_buffer_append(buffer, text, (size_t)n);
 }
 
+/* The bytes of the characters before the next one that needs an escape. */
+static size_t plain_bytes(const char *text) {
+    size_t n = 0, bytes = 1;
+    while (bytes > 0 && (unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\') {
+        bytes = tensor_utf8_bytes(text + n, 4);
+        n += bytes;
+    }
+    return n;
+}
+
+/* A byte that is no UTF-8 becomes U+FFFD, the replacement character: JSON holds nothing else. */
 void tensor_buffer_print_string(Buffer *out, const char *before, const char *text) {
     static const char plain[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
     tensor_buffer_print(out, "%s\"", before);
     while (text && *text) {
-        size_t n = 0; /* characters without an escape */
-        while ((unsigned char)text[n] >= ' ' && text[n] != '"' && text[n] != '\\') n++;
+        const size_t n = plain_bytes(text);
         tensor_buffer_append(out, text, n);
         text += n;
         if (!*text) break;
+        const unsigned code = (unsigned char)*text < ' ' ? (unsigned)*text : 0xfffd;
         const char *escape = strchr(plain, *text);
         if (escape) tensor_buffer_print(out, "\\%c", letter[escape - plain]);
-        else tensor_buffer_print(out, "\\u%04x", (unsigned)*text);
+        else tensor_buffer_print(out, "\\u%04x", code);
         text++;
     }
     tensor_buffer_print(out, "\"");

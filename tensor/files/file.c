@@ -20,6 +20,7 @@ void *tensor_file_fail(const File *file, const char *format, ...) {
     if (file->entry) snprintf(entry, sizeof entry, "\"%s\": ", tensor_name_text(file->entry));
     size_t length = strlen(file->path), most = 120; /* the end of a path is more useful */
     size_t skipped = length > most ? length - most : 0;
+    while (skipped && ((unsigned char)file->path[skipped] & 0xc0) == 0x80) skipped++;
     return tensor_fail("%s: %s%s: %s%s", file->function, skipped ? "..." : "", file->path + skipped,
                        entry, text);
 }

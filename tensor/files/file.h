@@ -93,6 +93,9 @@ bool tensor_text_skip(Text *text); /* takes a value of JSON, whatever it is */
  * in the object; the caller then makes the error. */
 typedef bool TakeValue(Text *text, const char *key, void *context);
 bool tensor_text_object(Text *text, TakeValue *take, void *context);
+/* The bytes of the character of UTF-8 that begins a text of `size` bytes; 0 if none does. A text
+ * that ends with a 0 may have fewer: size 4 is enough for each of its characters. */
+size_t tensor_utf8_bytes(const char *text, size_t size);
 bool tensor_is_utf8(const char *text, size_t size);
 
 /* ---- an array of bytes that grows ------------------------------------------------------------ */
@@ -107,9 +110,10 @@ typedef struct {
 void tensor_buffer_append(Buffer *buffer, const void *bytes, size_t n);
 /* At most 127 bytes at a time. */
 TENSOR_PRINTF(2, 3) void tensor_buffer_print(Buffer *buffer, const char *format, ...);
-/* Each appends a JSON value, the first two after the text `before`. The string NULL counts as "". A
- * number is written with the fewest digits that read back as the same number of the type, F32 or
- * F64. JSON has no NaN and no infinity, so these become strings. A shape is a list, [2,3]. */
+/* Each appends a JSON value, the first two after the text `before`. The string NULL counts as "";
+ * bytes in it that are no UTF-8 become U+FFFD. A number is written with the fewest digits that read
+ * back as the same number of the type, F32 or F64. JSON has no NaN and no infinity, so these become
+ * strings. A shape is a list, [2,3]. */
 void tensor_buffer_print_string(Buffer *buffer, const char *before, const char *text);
 void tensor_buffer_print_number(Buffer *buffer, const char *before, double x, DType dtype);
 void tensor_buffer_print_shape(Buffer *buffer, Shape shape);

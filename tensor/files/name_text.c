@@ -1,5 +1,5 @@
 /* name_text.c - names of files and of their entries, for error messages. */
-#include "../tensor.h"
+#include "file.h"
 
 #include <string.h>
 
@@ -8,12 +8,15 @@ const char *tensor_name_text(const char *name) {
     static TENSOR_THREAD_LOCAL char ring[4][LENGTH + 4];
     static TENSOR_THREAD_LOCAL unsigned next;
     char *out = ring[next++ % 4];
-    size_t n = strlen(name), kept = n > LENGTH ? LENGTH : n;
-    /* Cut between characters: a byte 10xxxxxx continues a character. */
-    while (kept < n && kept > 0 && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
-    memcpy(out, name, kept);
-    for (size_t i = 0; i < kept; i++)
-        if ((unsigned char)out[i] < ' ' || out[i] == 0x7f) out[i] = '?';
-    strcpy(out + kept, n > kept ? "..." : "");
+    size_t kept = 0;
+    while (name[kept]) {
+        const size_t bytes = tensor_utf8_bytes(name + kept, 4), n = bytes ? bytes : 1;
+        if (kept + n > LENGTH) break;
+        memcpy(out + kept, name + kept, n);
+        const unsigned char first = (unsigned char)name[kept];
+        if (bytes == 0 || first < ' ' || first == 0x7f) out[kept] = '?';
+        kept += n;
+    }
+    strcpy(out + kept, name[kept] ? "..." : "");
     return out;
 }

@@ -61,23 +61,27 @@ static bool take_whole(Text *text, int64_t *number) {
 
 /* ---- strings --------------------------------------------------------------------------------- */
 
-bool tensor_is_utf8(const char *text, size_t size) {
+size_t tensor_utf8_bytes(const char *text, size_t size) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800,
                                      0x10000}; /* the smallest code of a length */
     const unsigned char *s = (const unsigned char *)text;
-    for (size_t i = 0, length; i < size; i += length) {
-        const int ones =
-            __builtin_clz(~((uint32_t)s[i] << 24)); /* leading ones: 0, or the length */
-        length = ones ? (size_t)ones : 1;
-        if (ones == 1 || ones > 4 || length > size - i) return false;
-        uint32_t code = s[i] & 0xffu >> (ones + 1);
-        for (size_t k = 1; k < length; k++) {
-            if (s[i + k] >> 6 != 2) return false;
-            code = code << 6 | (s[i + k] & 0x3f);
-        }
-        if (code < least[length] || code > 0x10ffff || code >> 11 == 0x1b) return false;
+    if (size == 0) return 0;
+    const int ones = __builtin_clz(~((uint32_t)*s << 24)); /* leading ones: 0, or the length */
+    const size_t length = ones ? (size_t)ones : 1;
+    if (ones == 1 || ones > 4 || length > size) return 0;
+    uint32_t code = *s & 0xffu >> (ones + 1);
+    for (size_t k = 1; k < length; k++) {
+        if (s[k] >> 6 != 2) return 0;
+        code = code << 6 | (s[k] & 0x3f);
     }
-    return true;
+    const bool surrogate = code >> 11 == 0x1b;
+    return code < least[length] || code > 0x10ffff || surrogate ? 0 : length;
+}
+
+bool tensor_is_utf8(const char *text, size_t size) {
+    size_t at = 0, bytes = 1;
+    for (; at < size && bytes > 0; at += bytes) bytes = tensor_utf8_bytes(text + at, size - at);
+    return bytes > 0;
 }
 
 /* uXXXX */

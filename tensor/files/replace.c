@@ -120,8 +120,8 @@ FILE *tensor_replacement_begin(Replacement *r, const char *path) {
     if (!*r->target) return fopen(path, "ab");
     const int folder = base_of(r->target);
     const char *base = r->target + folder;
-    int part = (int)strnlen(base, NAME_PART); /* whole characters of UTF-8 */
-    while (part > 0 && ((unsigned char)base[part] & 0xc0) == 0x80) part--;
+    int part = (int)strnlen(base, NAME_PART);
+    if (base[part]) part = (int)tensor_whole_characters(base, (size_t)part);
     snprintf(directory, sizeof directory, "%.*s.", folder, r->target);
     r->directory = opendir(directory);
     if (!r->directory) return NULL;

@@ -1579,6 +1579,19 @@ START_TEST(words_that_are_given) {
 }
 END_TEST
 
+/* A word in Latin-1 becomes UTF-8 in the data. */
+START_TEST(words_that_are_not_utf8) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.words = "caf\xe9 \x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80 \xc3\xa9t\xc3\xa9";
+    open_lesson(2, options);
+    const Json *words = json_get(tree, "words");
+    ck_assert_str_eq(json_at(words, 0)->text, "caf\xef\xbf\xbd");
+    ck_assert_uint_eq(strlen(json_at(words, 1)->text), 36);
+    ck_assert_str_eq(json_at(words, 2)->text, "\xc3\xa9t\xc3\xa9");
+    close_case();
+}
+END_TEST
+
 static void expect_no_words(const char *words, const char *sentence) {
     LessonOptions options = LESSON_OPTIONS;
     options.words = words;
@@ -1707,6 +1720,8 @@ START_TEST(broken_json) {
     expect_broken("[] []", "line 1: the text goes on after its end");
     expect_broken("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
                   "line 1: too many brackets inside each other");
+    expect_broken("[\"caf\xe9\"]", "the text is not UTF-8");
+    expect_broken("[\"\xed\xa0\x80\"]", "the text is not UTF-8");
 }
 END_TEST
 
@@ -2511,6 +2526,7 @@ int main(void) {
     tcase_add_loop_test(tcase, names_of_tensors, 0, CASES);
     tcase_add_loop_test(tcase, rows_have_words, 0, CASES);
     tcase_add_test(tcase, words_that_are_given);
+    tcase_add_test(tcase, words_that_are_not_utf8);
     tcase_add_test(tcase, words_that_cannot_be);
     tcase_add_test(tcase, sizes_that_are_too_large);
     tcase_add_loop_test(tcase, a_wrong_step_says_so, 0, PARTS * RULES);

@@ -1641,6 +1641,14 @@ START_TEST(what_cannot_be_read) {
              "load_npy: ...%s: it cannot be opened: No such file or directory",
              path + strlen(path) - 120);
     expect_error(expected);
+    *path = '\0';
+    while (strlen(path) < 300) strcat(path, "\xc3\xa9/"); /* 120 bytes begin inside a letter */
+    strcat(path, "yyy.npy");
+    ck_assert_ptr_null(tensor_load_npy(path));
+    snprintf(expected, sizeof expected,
+             "load_npy: ...%s: it cannot be opened: No such file or directory",
+             path + strlen(path) - 119);
+    expect_error(expected);
     tensor_release(x);
 }
 END_TEST

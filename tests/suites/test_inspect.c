@@ -321,6 +321,41 @@ START_TEST(the_json_of_attention) {
 }
 END_TEST
 
+/* Names of 16 letters of two bytes, which is cut, and of bytes that are no UTF-8: one that
+ * continues nothing, "/" in two bytes, a surrogate, a letter that ends too early, Latin-1. The
+ * reader refuses a text that is not UTF-8. */
+START_TEST(names_are_written_as_utf8) {
+    static const struct {
+        const char *name, *written;
+    } rows[] = {{"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                 "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9",
+                 "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+                 "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"},
+                {"a\x80"
+                 "b",
+                 "a\xef\xbf\xbd"
+                 "b"},
+                {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
+                {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+                {"\xe6\x97", "\xef\xbf\xbd\xef\xbf\xbd"},
+                {"caf\xe9\n", "caf\xef\xbf\xbd\n"},
+                {"\xf4\x8f\xbf\xbf\xf4\x90\x80\x80", /* the last character, and one after it */
+                 "\xf4\x8f\xbf\xbf\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Tensor *x = ag_name(LEAF(SHAPE(1), 2), rows[i].name);
+        ck_assert(tape_begin());
+        tape_keep_grads(true);
+        ck_assert(ag_backward(ag_sum(x)));
+        Json *json = tape_as_json();
+        const Json *first = json_at(json_get(json, "tensors"), 0);
+        ck_assert_str_eq(json_text(first, "name", ""), rows[i].written);
+        free_json(json);
+        tape_end();
+        tensor_release(x);
+    }
+}
+END_TEST
+
 /* The reason for element i of input k of the first line of that op; NULL if there are terms. */
 static const char *reason(const Json *json, const char *op, int64_t k, int64_t i) {
     const Json *line = json_get(json, "lines")->first;
@@ -593,6 +628,7 @@ int main(void) {
     tcase_set_timeout(json, 120);
     tcase_add_loop_test(json, the_json_of_every_op_has_its_gradients_as_sums_of_terms, 0, ops);
     tcase_add_loop_test(json, the_json_of_attention, 0, 2);
+    tcase_add_test(json, names_are_written_as_utf8);
     tcase_add_test(json, the_reasons_for_zeros);
     tcase_add_test(json, a_weight_of_zero_is_the_reason_for_a_zero_of_a_product);
     tcase_add_loop_test(json, nan_and_infinity_are_written, 0, 2); /* in both types */

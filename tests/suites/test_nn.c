@@ -214,14 +214,14 @@ START_TEST(names_are_checked) {
     ck_assert(!nn_add_child(net, "b", nn_linear_new(1, 1, false)));
     expect_error("add_child: Net has a \"b\" already");
     ck_assert(!nn_add_child(net, "", nn_linear_new(1, 1, false)));
-    expect_error("add_child: \"\" is no name: it needs 1 to 23 characters, no dot among them");
+    expect_error("add_child: \"\" is no name: it needs 1 to 23 bytes, no dot among them");
     ck_assert(!nn_add_child(net, "x.y", nn_linear_new(1, 1, false)));
-    expect_error("add_child: \"x.y\" is no name: it needs 1 to 23 characters, no dot among them");
+    expect_error("add_child: \"x.y\" is no name: it needs 1 to 23 bytes, no dot among them");
     ck_assert(!nn_add_parameter(net, "of_twenty_four_character", &slot, tensor_ones(SHAPE(1))));
     expect_error("add_parameter: \"of_twenty_four_character\" is no name: it needs 1 to 23"
-                 " characters, no dot among them");
+                 " bytes, no dot among them");
     ck_assert(!nn_add_parameter(net, NULL, &slot, tensor_ones(SHAPE(1))));
-    expect_error("add_parameter: \"\" is no name: it needs 1 to 23 characters, no dot among them");
+    expect_error("add_parameter: \"\" is no name: it needs 1 to 23 bytes, no dot among them");
     nn_free(net);
 }
 END_TEST

@@ -550,7 +550,7 @@ static const struct {
     {"Y: dY @ V'", "rule of Y: its line has several gradients: say which, Y.dA or Y.dV"},
     {"T: dy", "rule of T: it gets no gradient"},
     {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: dy",
-     "rule of aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: no tensor has so long a name"},
+     "rule of aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: dy: no tensor has so long a name"},
     {"A:", "rule of A, column 1: the formula is empty"},
     {"A:   ", "rule of A, column 1: the formula is empty"},
     {"A: sum dA", "rule of A, column 1: sum needs a bracket: sum(x)"},

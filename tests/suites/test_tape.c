@@ -709,9 +709,35 @@ START_TEST(marks_hand_their_tensor_back_or_say_why_not) {
     expect_error("name: the tensor is NULL");
     ck_assert_ptr_eq(ag_name(x, "an astonishingly long name for one"), x);
     ck_assert_str_eq(x->name, "an astonishingly long name for ");
+    ck_assert_ptr_eq(ag_name(x, x->name + 3), x);
+    ck_assert_str_eq(x->name, "astonishingly long name for ");
     ck_assert_ptr_eq(ag_name(x, NULL), x);
     ck_assert_str_eq(x->name, "");
     tensor_release(whole);
+    tensor_release(x);
+}
+END_TEST
+
+/* A name is cut between characters, of two, three and four bytes. */
+START_TEST(a_name_is_cut_between_characters) {
+    static const struct {
+        const char *character;
+        size_t kept; /* bytes */
+    } rows[] = {{"\xc3\xa9", 30},
+                {"\xe6\x97\xa5", 30},
+                {"\xf0\x9f\x98\x80", 28},
+                {"\x80", 31},
+                {"\xe9 ", 30}};
+    Tensor *x = tensor_ones(SHAPE(2));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[65] = "";
+        while (strlen(name) < 32) strcat(name, rows[i].character);
+        ck_assert_ptr_eq(ag_name(x, name), x);
+        name[rows[i].kept] = '\0';
+        ck_assert_str_eq(x->name, name);
+    }
+    ag_name(x, "of thirty-one bytes, the last \xe9"); /* Latin-1, and not cut */
+    ck_assert_uint_eq(strlen(x->name), 31);
     tensor_release(x);
 }
 END_TEST
@@ -1940,6 +1966,7 @@ static void add_gradients(Suite *suite) {
     tcase_add_test(gradients, keeping_gradients_needs_a_recording_tape);
     TCase *marks = add_framed_case(suite, "marks");
     tcase_add_test(marks, marks_hand_their_tensor_back_or_say_why_not);
+    tcase_add_test(marks, a_name_is_cut_between_characters);
     tcase_add_test(marks, detach_shares_bytes_and_stops_gradients);
     tcase_add_test(marks, what_is_let_go_stays_for_backward_alone);
     tcase_add_test(marks, a_view_keeps_what_its_base_has_let_go);

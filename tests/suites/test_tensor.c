@@ -1872,6 +1872,29 @@ START_TEST(a_sentence_may_be_long) {
 }
 END_TEST
 
+/* A long sentence is cut between characters, as all texts of tensor_snprintf are. */
+START_TEST(a_sentence_is_cut_between_characters) {
+    char text[10], long_text[2001] = "";
+    for (int i = 0; i < 1000; i++) strcat(long_text, "\xc3\xa9");
+    tensor_fail("%s", long_text);
+    const size_t length = strlen(tensor_error());
+    ck_assert(length % 2 == 0 && length >= 255);
+    ck_assert_mem_eq(tensor_error(), long_text, length);
+    tensor_clear_error();
+    ck_assert_int_eq(tensor_snprintf(text, sizeof text, "%s", long_text), 2000);
+    ck_assert_str_eq(text, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    ck_assert_int_eq(tensor_snprintf(text, 3, "\xf0\x9f\x98\x80"), 4);
+    ck_assert_str_eq(text, "");
+    ck_assert_int_eq(tensor_snprintf(text, 5, "\xf0\x9f\x98\x80"), 4);
+    ck_assert_str_eq(text, "\xf0\x9f\x98\x80");
+    ck_assert_int_eq(tensor_snprintf(text, 6, "\x80\x80\x80\x80\x80\x80\x80"), 7);
+    ck_assert_uint_eq(strlen(text), 5);
+    ck_assert_int_eq(tensor_snprintf(text, 1, "\xc3\xa9"), 2);
+    ck_assert_str_eq(text, "");
+    ck_assert_int_eq(tensor_snprintf(NULL, 0, "\xc3\xa9"), 2);
+}
+END_TEST
+
 static Tensor *maker(int i, const Tensor *x, Tensor **indices) {
     const Shape shape = SHAPE(2);
     static const float one_float[2];
@@ -1966,6 +1989,7 @@ START_TEST(text_for_sentences) {
     ck_assert_str_eq(tensor_dtype_name(BOOL), "bool");
     ck_assert_str_eq(tensor_name_text("W_q.weight"), "W_q.weight");
     ck_assert_str_eq(tensor_name_text("a\tb\n\x7f"), "a?b??");
+    ck_assert_str_eq(tensor_name_text("\xc3\xa9\x80\xc3"), "\xc3\xa9??");
     const char *sixty = "123456789 123456789 123456789 123456789 123456789 123456789 ";
     char longer[64], text[64];
     snprintf(longer, sizeof longer, "%sx", sixty);
@@ -2173,6 +2197,7 @@ static void add_rules(Suite *suite) {
     TCase *errors = add_case(suite, "errors");
     tcase_add_test(errors, the_first_error_stays);
     tcase_add_test(errors, a_sentence_may_be_long);
+    tcase_add_test(errors, a_sentence_is_cut_between_characters);
     tcase_add_test(errors, a_sentence_may_quote_the_one_before);
     tcase_add_loop_test(errors, nothing_is_made_while_an_error_is_pending, 0, MAKERS);
     tcase_add_test(errors, nothing_is_written_while_an_error_is_pending);
