@@ -7,6 +7,7 @@
  * exercises/README.md is for students and for teachers. */
 #include "common/flags.h"
 #include "common/output.h"
+#include "common/repository.h"
 #include "exercises/find.h"
 #include "exercises/marking.h"
 #include "exercises/process.h"
@@ -19,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *submission = "examples/exercises";
+static const char usual[] = "examples/exercises";
+static const char *submission = usual;
 static const char *json;
 static const char *only;
 static uint64_t seed = 7;
@@ -170,6 +172,9 @@ static int mark(const Place *place, const bool *chosen) {
 static int mark_or_train(const bool *chosen) {
     char sentence[SENTENCE_SIZE];
     Place place;
+    if (submission == usual) submission = repository_find(usual, "name your folder, --submission");
+    if (!submission) return 1;
+    cut_slashes();
     if (!place_make(&place, submission, sentence, sizeof sentence)) {
         fprintf(stderr, "exercises: %s\n", sentence);
         return 1;
@@ -197,7 +202,6 @@ int main(int argc, char **argv) {
         fprintf(stderr, "exercises: %s\n", tensor_error());
         return 1;
     }
-    cut_slashes();
     process_prepare();
     const int status = find ? find_inputs() : mark_or_train(chosen);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;

@@ -10,6 +10,7 @@
  * are in pronounce/dictionary.c, the model in pronounce/encoder_decoder.c and gru.c. What it is
  * compared with is in pronounce/alignment.c and letter_table.c, and the comparison in score.c.
  */
+#include "common/repository.h"
 #include "common/training.h"
 #include "explain/recording.h"
 #include "pronounce/score.h"
@@ -30,7 +31,8 @@ static Training run = {
 
 static EncoderDecoderOptions options = {.attention = "additive", .hidden = 64, .dropout = 0.1};
 static double decay = 0.2;
-static const char *dictionary_path = "examples/data/pronounce.txt";
+static const char english[] = "examples/data/pronounce.txt";
+static const char *dictionary_path = english;
 static const char *shown = "daughter,light,knight,box,psychology,taxi";
 static bool final;
 
@@ -359,7 +361,9 @@ int main(int argc, char **argv) {
     if (run.explain && !looks)
         flags_misuse(run.program, "--explain shows attention, and --attention %s is none",
                      options.attention);
-    if (dictionary_read(&dictionary, dictionary_path, shown)) {
+    if (dictionary_path == english)
+        dictionary_path = repository_find(english, "name a dictionary, --words");
+    if (dictionary_path && dictionary_read(&dictionary, dictionary_path, shown)) {
         alignment_learn(&alignment, &dictionary);
         letter_table_learn(&table, &dictionary, &alignment);
     }

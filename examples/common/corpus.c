@@ -1,6 +1,8 @@
 /* corpus.c - a text as numbers: see corpus.h. */
 #include "corpus.h"
 
+#include "repository.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -48,7 +50,7 @@ static bool append_file(Bytes *bytes, const char *path) {
     return ok;
 }
 
-enum { NAME_SIZE = 256 };
+enum { NAME_SIZE = 256, PATH_SIZE = 4096 + 32 };
 
 static bool is_source(const char *name) {
     const char *end = strrchr(name, '.');
@@ -71,13 +73,12 @@ static bool next_source(const char *folder, char name[NAME_SIZE]) {
 }
 
 static bool append_folder(Bytes *bytes, const char *folder) {
-    char name[NAME_SIZE] = "", path[NAME_SIZE + 32] = "";
+    char name[NAME_SIZE] = "", path[PATH_SIZE + NAME_SIZE] = "";
     while (next_source(folder, name)) {
         snprintf(path, sizeof path, "%s/%s", folder, name);
         if (!append_file(bytes, path)) return false;
     }
-    if (!*path)
-        tensor_fail("no sources in %s: run this in Tapehead's folder, or name a --text", folder);
+    if (!*path) tensor_fail("there are no sources in %s: name a --text", folder);
     return !tensor_error();
 }
 
@@ -86,9 +87,13 @@ static bool append_folder(Bytes *bytes, const char *folder) {
 static bool append_sources(Bytes *bytes) {
     static const char *const folders[] = {"examples", "tensor",       "tensor/kernels",
                                           "autograd", "autograd/ops", "nn"};
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof folders / sizeof *folders; i++)
-        ok = append_folder(bytes, folders[i]);
+    char path[PATH_SIZE];
+    const char *root = repository_folder("tensor/tensor.h", "name a --text");
+    bool ok = root != NULL;
+    for (size_t i = 0; ok && i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s%s", root, folders[i]);
+        ok = append_folder(bytes, path);
+    }
     return ok;
 }
 

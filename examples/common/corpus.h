@@ -18,7 +18,7 @@ typedef struct {
 } Corpus;
 
 /* Reads a file. If path is NULL, reads the .c and .h files of examples/, tensor/, tensor/kernels/,
- * autograd/, autograd/ops/ and nn/, in this order; the current folder must be Tapehead's. False and
+ * autograd/, autograd/ops/ and nn/ of Tapehead, in this order (repository.h finds them). False and
  * an error if there is no text, if the text has more than CORPUS_MAX_BYTES, or if its last tenth
  * has fewer than `least` characters. The caller calls corpus_free, also after a failure. */
 bool corpus_read(Corpus *text, const char *path, int64_t least);

@@ -7,6 +7,7 @@
 
 #include "../../tensor/tensor.h"
 #include "output.h"
+#include "repository.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -212,6 +213,7 @@ static void fill_standard_files(void) {
 void flags_parse(int argc, char **argv, const char *program, const char *summary, const Flag *flags,
                  int num_flags) {
     fill_standard_files();
+    repository_program(argc > 0 ? argv[0] : NULL);
     signal(SIGPIPE, SIG_IGN); /* a write to a pipe without a reader then fails, */
     signal(SIGXFSZ, SIG_IGN); /* and a write to a file that is too large */
     for (int i = 1; i < argc; i++) {

@@ -26,6 +26,8 @@ float tensor_fmaf(float a, float b, float c);
 /* Do two paths name the same file? stat knows no number of the file. */
 int win32_same_file(const char *a, const char *b);
 
+#define realpath(path, to) _fullpath(to, path, 0)
+
 /* The bytes that are written to this stream are in memory after win32_read_back, and not before. */
 FILE *fmemopen(void *memory, size_t size, const char *mode);
 void win32_read_back(FILE *file, void *memory, size_t size);

@@ -50,8 +50,8 @@ int shell(const char *line) {
 
 int run_line(const char *before, const char *after) {
     char line[2048];
-    snprintf(line, sizeof line, "{ %s %s %s/%s %s ; } >$D/out 2>$D/err", before,
-             variable("RUNNER", ""), variable("BUILD", "build"), program, after);
+    snprintf(line, sizeof line, "B=$(cd %s && pwd); { %s %s \"$B\"/%s %s ; } >$D/out 2>$D/err",
+             variable("BUILD", "build"), before, variable("RUNNER", ""), program, after);
     int status = shell(line);
     slurp(path("out"), out, sizeof out);
     slurp(path("err"), complaints, sizeof complaints);

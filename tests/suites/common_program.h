@@ -30,7 +30,7 @@ TCase *add_program_case(Suite *suite, const char *name);
 /* Runs the program and returns its exit status. The shell reads the arguments, so they may
  * redirect. */
 int run(const char *arguments);
-/* The same for the shell line "before program after". */
+/* The same for the shell line "before program after"; $B is the folder of the program. */
 int run_line(const char *before, const char *after);
 /* For run_line: no file grows beyond 1 KB. A program that counts its lines for gcov would leave
  * half a file of counts, so it counts nowhere. */

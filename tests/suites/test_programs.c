@@ -673,6 +673,63 @@ START_TEST(a_log_in_the_place_of_the_output) {
 }
 END_TEST
 
+/* ---- files of Tapehead ------------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *name, *flags, *file, *advice;
+} readers[] = {
+    {"pronounce", "--quiet --steps 0 --hidden 2 --show light", "examples/data/pronounce.txt",
+     "name a dictionary, --words"},
+    {"charlm", "--quiet --steps 0 --layers 1 --heads 1 --width 8 --context 8", "tensor/tensor.h",
+     "name a --text"},
+    {"exercises", "--only 1", "examples/exercises", "name your folder, --submission"},
+};
+enum { NUM_READERS = sizeof readers / sizeof *readers };
+
+/* Runs the program of this row in $D/here as a shell finds it. An untrained model meets no
+ * expectation, and an exercise that nobody did is not right. */
+static void expect_found(int row, const char *started) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "D=%s; cd $D/here && PATH=$D/tapehead/build:$PATH && %s %s >../out 2>../err", folder,
+             started, readers[row].flags);
+    ck_assert_int_eq(shell(line), 1);
+    slurp(path("out"), out, sizeof out);
+    slurp(path("err"), complaints, sizeof complaints);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_msg(*out, "%s printed nothing", started);
+}
+
+/* In another folder a program reads the files above its own. Without them it says where it has
+ * looked. */
+START_TEST(finds_its_files_from_another_folder) {
+    char sentence[512], line[512];
+    program = readers[_i].name;
+    ck_assert_int_eq(shell("mkdir -p $D/tapehead/build $D/alone $D/here; for i in examples tensor"
+                           " autograd nn; do ln -s \"$PWD/$i\" $D/tapehead/$i; done"),
+                     0);
+    snprintf(line, sizeof line,
+             "cp \"$B\"/%s $D/tapehead/build && cp \"$B\"/%s $D/alone && ln -s"
+             " ../tapehead/build/%s $D/here/link; exit;",
+             program, program, program);
+    ck_assert_int_eq(run_line(line, ""), 0);
+    snprintf(line, sizeof line, "../tapehead/build/%s", program);
+    expect_found(_i, line);
+    snprintf(line, sizeof line, "$D/tapehead/build/%s", program);
+    expect_found(_i, line);
+    expect_found(_i, "./link");
+#ifdef __linux__
+    expect_found(_i, program);
+#endif
+    snprintf(sentence, sizeof sentence,
+             "%s: there is no %s here, and none in the folders above the program ../alone/%s: %s\n",
+             program, readers[_i].file, program, readers[_i].advice);
+    ck_assert_int_eq(run_line("B=../alone; cd $D/here &&", readers[_i].flags), 1);
+    ck_assert_str_eq(complaints, sentence);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("programs");
     TCase *tcase = add_program_case(suite, "programs");
@@ -692,6 +749,7 @@ int main(void) {
     tcase_add_test(tcase, a_text_is_not_saved_over);
     tcase_add_loop_test(tcase, standard_output_that_cannot_be_written, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, a_log_in_the_place_of_the_output);
+    tcase_add_loop_test(tcase, finds_its_files_from_another_folder, 0, NUM_READERS);
     TCase *longest = mark_long(add_program_case(suite, "long"));
     tcase_add_loop_test(longest, goes_on_from_the_end, 0, NUM_PROGRAMS);
     tcase_add_loop_test(longest, explains, 0, NUM_PROGRAMS);
