@@ -22,8 +22,8 @@ static bool check_type(const Op *op, int i, Tensor *const *in) {
     int j = 0; /* the first input with this set; what takes ANY is not compared */
     while (j < i && ((input_of(op, j)->type & SAME) != type || !in[j])) j++;
     if (in[j]->dtype == is) return true;
-    return tensor_fail("%s: %s is %s and %s is %s: the types must be equal", op->name,
-                       input_of(op, j)->name, tensor_dtype_name(in[j]->dtype),
+    return tensor_fail("%s: %s is %s and %s is %s: the types must be equal; convert one with ag_to",
+                       op->name, input_of(op, j)->name, tensor_dtype_name(in[j]->dtype),
                        input_of(op, i)->name, tensor_dtype_name(is));
 }
 

@@ -186,9 +186,10 @@ static bool for_each_buffer(Tensor *y, int first, bool (*act)(Tensor *)) {
 bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy) {
     if (!tensor_check_readable(function, dy)) return false;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
-    return tensor_fail("%s: y is %s %s and dy is %s %s: shapes and types must be equal", function,
+    return tensor_fail("%s: y is %s %s and dy is %s %s: shapes and types must be equal%s", function,
                        tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
-                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape));
+                       tensor_dtype_name(dy->dtype), tensor_shape_text(dy->shape),
+                       y->dtype == dy->dtype ? "" : "; convert dy with ag_to");
 }
 
 /* Checks the arguments of ag_backward_from. */

@@ -32,11 +32,11 @@ static void check_input(const char *who, Tensor *const x[], int i) {
         tensor_fail("%s: %s are %s: they need three dimensions (batch, number, size)", who, role[i],
                     tensor_shape_text(x[i]->shape));
     else if (wanted != F32 && wanted != F64)
-        tensor_fail("%s: %s are %s: they must be float32 or float64", who, role[QUERIES],
-                    tensor_dtype_name(wanted));
+        tensor_fail("%s: %s are %s: they must be float32 or float64; convert them with ag_to", who,
+                    role[QUERIES], tensor_dtype_name(wanted));
     else if (dtype != wanted)
-        tensor_fail("%s: %s are %s and %s %s: the types must be equal", who, role[i],
-                    tensor_dtype_name(dtype), role[QUERIES], tensor_dtype_name(wanted));
+        tensor_fail("%s: %s are %s and %s %s: the types must be equal; convert one with ag_to", who,
+                    role[i], tensor_dtype_name(dtype), role[QUERIES], tensor_dtype_name(wanted));
 }
 
 /* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv). All checks come before any computation, so that a

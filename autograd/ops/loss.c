@@ -21,9 +21,10 @@ OP_TEXT(mse_loss) = {
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
     if (!ag_check_ready("mse_loss", y) || !ag_check_ready("mse_loss", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
-        return tensor_fail("mse_loss: y is %s %s and t is %s %s: shapes and types must be equal",
+        return tensor_fail("mse_loss: y is %s %s and t is %s %s: shapes and types must be equal%s",
                            tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
-                           tensor_dtype_name(t->dtype), tensor_shape_text(t->shape));
+                           tensor_dtype_name(t->dtype), tensor_shape_text(t->shape),
+                           y->dtype == t->dtype ? "" : "; convert one with ag_to");
     if (!dtype_is_float(y->dtype))
         return tensor_fail(
             "mse_loss: y is %s: it must be float32 or float64; convert it with ag_to",

@@ -8,7 +8,8 @@ static bool check_lengths(const char *who, const Tensor *lens, Shape scores) {
     const int64_t B = scores.dim[0], Q = scores.dim[2];
     const Shape l = lens->shape;
     if (lens->dtype != I64)
-        tensor_fail("%s: valid_lens is %s: it must be int64", who, tensor_dtype_name(lens->dtype));
+        tensor_fail("%s: valid_lens is %s: it must be int64; convert it with ag_to", who,
+                    tensor_dtype_name(lens->dtype));
     else if (!shape_equal(l, SHAPE(B, Q)) && !shape_equal(l, SHAPE(B)))
         tensor_fail("%s: valid_lens is %s: it must be (B) or (B, Q), here %s or %s", who,
                     tensor_shape_text(l), tensor_shape_text(SHAPE(B)),
@@ -32,16 +33,22 @@ static bool check_broadcasts(const char *who, const char *part, const Tensor *x,
 
 static bool check_keep(const char *who, const Tensor *keep, Shape scores) {
     if (keep->dtype != BOOL)
-        return tensor_fail("%s: keep is %s: it must be bool", who, tensor_dtype_name(keep->dtype));
+        return tensor_fail("%s: keep is %s: it must be bool; convert it with ag_to", who,
+                           tensor_dtype_name(keep->dtype));
     return check_broadcasts(who, "keep", keep, scores);
+}
+
+/* False, with the error for a part that is added to scores of another type. */
+static bool refuse_type(const char *who, const char *part, const Tensor *x, DType scores) {
+    return tensor_fail("%s: %s is %s and the scores are %s: the types must be equal; convert %s "
+                       "with ag_to",
+                       who, part, tensor_dtype_name(x->dtype), tensor_dtype_name(scores), part);
 }
 
 static bool check_window(const char *who, const Tensor *window, Shape scores, DType dtype) {
     const int64_t B = scores.dim[0], Q = scores.dim[2], K = scores.dim[3];
     const Shape *w = &window->shape;
-    if (window->dtype != dtype)
-        tensor_fail("%s: window is %s and the scores are %s: the types must be equal", who,
-                    tensor_dtype_name(window->dtype), tensor_dtype_name(dtype));
+    if (window->dtype != dtype) refuse_type(who, "window", window, dtype);
     else if (w->ndim != 3 || w->dim[1] != Q || w->dim[2] != K)
         tensor_fail("%s: window is %s: it must be (windows, Q, K), here (windows, %lld, %lld)", who,
                     tensor_shape_text(*w), (long long)Q, (long long)K);
@@ -56,9 +63,7 @@ static bool check_window(const char *who, const Tensor *window, Shape scores, DT
 }
 
 static bool check_bias(const char *who, const Tensor *bias, Shape scores, DType dtype) {
-    if (bias->dtype != dtype)
-        return tensor_fail("%s: bias is %s and the scores are %s: the types must be equal", who,
-                           tensor_dtype_name(bias->dtype), tensor_dtype_name(dtype));
+    if (bias->dtype != dtype) return refuse_type(who, "bias", bias, dtype);
     return check_broadcasts(who, "bias", bias, scores);
 }
 

@@ -17,8 +17,8 @@ static bool check_writable(const char *op, const Tensor *x) {
 static Tensor *without_overlap(const char *op, const Tensor *x, const Tensor *y) {
     if (!tensor_check_readable(op, y)) return NULL;
     if (x->dtype != y->dtype)
-        return tensor_fail("%s: the types %s and %s must be equal", op, tensor_dtype_name(x->dtype),
-                           tensor_dtype_name(y->dtype));
+        return tensor_fail("%s: the types %s and %s must be equal; convert one with tensor_to", op,
+                           tensor_dtype_name(x->dtype), tensor_dtype_name(y->dtype));
     Shape both;
     if (!tensor_shape_broadcast(x->shape, y->shape, &both) || !shape_equal(both, x->shape))
         return tensor_fail("%s: %s cannot be broadcast to %s", op, tensor_shape_text(y->shape),

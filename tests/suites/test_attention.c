@@ -961,7 +961,8 @@ static void expect_refusal(int kind, AttentionMask mask, const char *format) {
     } while (0)
 
 START_TEST(a_wrong_mask_is_named) {
-    EXPECT_REFUSAL(keep, tensor_ones(SHAPE(5)), "keep is float64: it must be bool");
+    EXPECT_REFUSAL(keep, tensor_ones(SHAPE(5)),
+                   "keep is float64: it must be bool; convert it with ag_to");
     EXPECT_REFUSAL(keep, tensor_bernoulli(1, SHAPE(2, 5)),
                    "keep is (2, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
     EXPECT_REFUSAL(keep, tensor_bernoulli(1, SHAPE(2, 3, 3, 5)),
@@ -969,8 +970,9 @@ START_TEST(a_wrong_mask_is_named) {
     EXPECT_REFUSAL(
         keep, tensor_bernoulli(1, SHAPE(1, 1, 1, 1, 5)),
         "keep is (1, 1, 1, 1, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
-    EXPECT_REFUSAL(window, tensor_bernoulli(1, SHAPE(2, 3, 5)),
-                   "window is bool and the scores are float64: the types must be equal");
+    EXPECT_REFUSAL(
+        window, tensor_bernoulli(1, SHAPE(2, 3, 5)),
+        "window is bool and the scores are float64: the types must be equal; convert window with ag_to");
     EXPECT_REFUSAL(window, tensor_ones(SHAPE(3, 5)),
                    "window is (3, 5): it must be (windows, Q, K), here (windows, 3, 5)");
     EXPECT_REFUSAL(window, tensor_ones(SHAPE(2, 3, 4)),
@@ -980,7 +982,8 @@ START_TEST(a_wrong_mask_is_named) {
     EXPECT_REFUSAL(window, ag_requires_grad(tensor_ones(SHAPE(2, 3, 5))),
                    "window requires a gradient and is a constant: ag_detach it, or make it a bias");
     EXPECT_REFUSAL(bias, tensor_bernoulli(1, SHAPE(3, 5)),
-                   "bias is bool and the scores are float64: the types must be equal");
+                   "bias is bool and the scores are float64: the types must be equal; convert bias "
+                   "with ag_to");
     EXPECT_REFUSAL(bias, tensor_ones(SHAPE(3, 3, 5)),
                    "bias is (3, 3, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
     EXPECT_REFUSAL(valid_lens, tensor_randint(-3, -2, SHAPE(2, 3)),

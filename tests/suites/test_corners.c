@@ -298,8 +298,8 @@ START_TEST(a_composite_names_itself) {
     expect_error_like("max_dim: ", rule);
     tape_begin_no_grad();
     ck_assert_ptr_null(ag_mse_loss(x, t, REDUCE_SUM));
-    expect_error(
-        "mse_loss: y is float64 (2,) and t is float32 (2,): shapes and types must be equal");
+    expect_error("mse_loss: y is float64 (2,) and t is float32 (2,): shapes and types must be equal"
+                 "; convert one with ag_to");
     ck_assert_ptr_null(ag_stack((Tensor *[]){x, NULL}, 2, 0));
     expect_error("stack: a tensor of the list is NULL");
     tape_end();

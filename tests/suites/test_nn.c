@@ -724,7 +724,7 @@ START_TEST(linear_mistakes) {
     expect_error("linear: x is (): it needs a last size, the number of features");
     ck_assert_ptr_null(nn_linear_forward(lazy, integers));
     expect_error("linear: x is int64 and the weights would be made as float32:"
-                 " the types must be equal");
+                 " the types must be equal; convert x with ag_to");
     ck_assert_ptr_null(lazy->weight); /* after a wrong input the layer is still lazy */
     ck_assert_ptr_null(nn_linear_forward(lazy, NULL));
     expect_error("linear: x is NULL");
@@ -1366,11 +1366,14 @@ START_TEST(attention_names_what_does_not_fit) {
                    "keys are (4, 8): they need three dimensions (batch, number, size)");
     expect_refusal(a, q, fit, flat, NULL,
                    "values are (4, 8): they need three dimensions (batch, number, size)");
-    expect_refusal(a, q, wide, fit, NULL,
-                   "keys are float64 and queries float32: the types must be equal");
-    expect_refusal(a, q, fit, wide, NULL,
-                   "values are float64 and queries float32: the types must be equal");
-    expect_refusal(a, whole, fit, fit, NULL, "queries are int64: they must be float32 or float64");
+    expect_refusal(
+        a, q, wide, fit, NULL,
+        "keys are float64 and queries float32: the types must be equal; convert one with ag_to");
+    expect_refusal(
+        a, q, fit, wide, NULL,
+        "values are float64 and queries float32: the types must be equal; convert one with ag_to");
+    expect_refusal(a, whole, fit, fit, NULL,
+                   "queries are int64: they must be float32 or float64; convert them with ag_to");
     expect_refusal(a, NULL, fit, fit, NULL, "queries are NULL");
     expect_refusal(a, q, NULL, fit, NULL, "keys are NULL");
     expect_refusal(a, q, fit, NULL, NULL, "values are NULL");
@@ -1396,7 +1399,8 @@ START_TEST(attention_checks_its_lengths) {
                    "valid_lens is (2, 3): it must be (B) or (B, Q), here (2,) or (2, 4)");
     expect_refusal(a, q, k, k, one,
                    "valid_lens is (): it must be (B) or (B, Q), here (2,) or (2, 4)");
-    expect_refusal(a, q, k, k, floats, "valid_lens is float32: it must be int64");
+    expect_refusal(a, q, k, k, floats,
+                   "valid_lens is float32: it must be int64; convert it with ag_to");
     expect_refusal(a, q, k, k, negative, "valid_lens has -1: a length must not be negative");
     expect_refusal(a, q, k, k, deep, "valid_lens has -7: a length must not be negative");
     Tensor *all[] = {q, k, three, wrong, negative, deep, floats, one};

@@ -1012,8 +1012,8 @@ static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, i
     Tensor *right = in[i];
     in[i] = tensor_to(right, F32);
     snprintf(sentence, sizeof sentence,
-             "%s: %s is float64 and %s is float32: the types must be equal", op->name,
-             input_of(op, j)->name, input_of(op, i)->name);
+             "%s: %s is float64 and %s is float32: the types must be equal; convert one with ag_to",
+             op->name, input_of(op, j)->name, input_of(op, i)->name);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -1125,7 +1125,8 @@ START_TEST(a_wrong_tensor_of_a_list_is_named) {
     Tensor *n = tensor_zeros_of(SHAPE(2), I64);
     ck_assert(tape_begin());
     ck_assert_ptr_null(ag_stack((Tensor *[]){x, x, n}, 3, 0));
-    expect_error("stack: tensor 0 is float64 and tensor 2 is int64: the types must be equal");
+    expect_error(
+        "stack: tensor 0 is float64 and tensor 2 is int64: the types must be equal; convert one with ag_to");
     ck_assert_ptr_null(ag_stack((Tensor *[]){x, NULL}, 2, 0));
     expect_error("stack: a tensor of the list is NULL");
     ck_assert_ptr_null(ag_pad_sequence((Tensor *[]){x, x, n}, 3, 0));

@@ -1377,7 +1377,7 @@ START_TEST(backward_wants_a_gradient_that_fits) {
                  "equal");
     ck_assert(!ag_backward_from(y, f32));
     expect_error("backward: y is float64 (2,) and dy is float32 (2,): shapes and types must be "
-                 "equal");
+                 "equal; convert dy with ag_to");
     tensor_fail("the first mistake");
     ck_assert(!ag_backward_from(y, x));
     expect_error("the first mistake");
