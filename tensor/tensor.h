@@ -255,9 +255,9 @@ bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s
  * process may use: in a container with a quota of time, as many as the quota is worth, rounded up.
  * You may call tensor_set_num_threads at any time, from any thread. More than 64 means 64; less
  * than 1 is an error that changes nothing. The library starts threads when it first needs them;
- * they end with the program, sleep while there is no work, and take no signals. A thread of your
- * own needs 64 KB of stack. A child of fork may use the library, whatever other threads were doing
- * at the fork. */
+ * they sleep while there is no work, take no signals, and end with the program or with the last
+ * thread that has used them. A thread of your own needs 64 KB of stack. A child of fork may use the
+ * library, whatever other threads were doing at the fork. */
 void tensor_set_num_threads(int n);
 int tensor_num_threads(void);
 

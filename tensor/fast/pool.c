@@ -8,7 +8,11 @@
  * the work was split.
  *
  * One caller at a time has the workers. If another thread calls meanwhile, or a part of a job calls
- * again, that call does all its work on its own thread. */
+ * again, that call does all its work on its own thread.
+ *
+ * A process ends with its last thread, also after pthread_exit in main. So the workers end with the
+ * last of their callers: the threads that had them, and the one that loaded the library, so that
+ * short-lived threads find workers there. A later call starts new ones. */
 #include "threads.h"
 
 #include "../parts.h"
@@ -39,6 +43,10 @@ static struct {
     int workers;           /* the workers that exist: fewer if the system refused some */
     pthread_t worker[THREADS_MAX];
 
+    int callers;       /* the living threads that are counted */
+    pthread_key_t key; /* not NULL in such a thread, whose end calls at_thread_exit */
+    bool has_key;
+
     /* The job, for the threads that joined it. */
     int64_t n;
     int parts;
@@ -47,7 +55,6 @@ static struct {
     int next; /* the part that is taken next; an int64_t is not atomic on every machine */
 
     int members; /* ONE_FREE * workers that may still join + ONE_JOINED * workers that joined */
-    bool stopping;
     pthread_mutex_t mutex; /* of the events */
     Event posted, done;    /* a job was posted; the last worker left it */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER,
@@ -103,8 +110,7 @@ static void wake(Event *event, int n) {
 }
 
 static bool job_is_posted(void) {
-    return __atomic_load_n(&pool.members, __ATOMIC_SEQ_CST) >= ONE_FREE ||
-           __atomic_load_n(&pool.stopping, __ATOMIC_RELAXED);
+    return __atomic_load_n(&pool.members, __ATOMIC_SEQ_CST) >= ONE_FREE;
 }
 
 static bool all_left(void) { return __atomic_load_n(&pool.members, __ATOMIC_SEQ_CST) == 0; }
@@ -132,17 +138,65 @@ static void work_on_parts(int worker) {
 
 /* The main function of a worker. */
 static void *worker_main(void *unused) {
-    while (!__atomic_load_n(&pool.stopping, __ATOMIC_RELAXED)) {
-        const int worker = join_job();
-        if (worker > 0) {
-            work_on_parts(worker);
-            if (__atomic_sub_fetch(&pool.members, ONE_JOINED, __ATOMIC_SEQ_CST) == 0)
-                wake(&pool.done, 1);
-        }
+    bool last = false;
+    while (!last) {
         wait_for(&pool.posted, job_is_posted);
+        const int worker = join_job();
+        if (worker == 0) continue;
+        last = !pool.work;
+        work_on_parts(worker);
+        if (__atomic_sub_fetch(&pool.members, ONE_JOINED, __ATOMIC_SEQ_CST) == 0)
+            wake(&pool.done, 1);
     }
     return unused;
 }
+
+/* Posts a job for this many workers. */
+static void post(int helpers, int64_t n, int parts, PartOfWork work, void *context) {
+    pool.n = n;
+    pool.parts = parts;
+    pool.next = 0;
+    pool.work = work;
+    pool.context = context;
+    __atomic_store_n(&pool.members, helpers * ONE_FREE, __ATOMIC_SEQ_CST);
+    wake(&pool.posted, helpers);
+}
+
+/* The last job of all workers has no work. */
+static void end_workers(void) {
+    post(pool.workers, 0, 0, NULL, NULL);
+    wait_for(&pool.done, all_left);
+    while (pool.workers > 0) pthread_join(pool.worker[--pool.workers], NULL);
+    pool.requested = 0;
+}
+
+/* Counts the calling thread, once. Returns whether it is counted. */
+static bool count_caller(void) {
+    if (!pool.has_key || pthread_getspecific(pool.key)) return pool.has_key;
+    if (pthread_setspecific(pool.key, &pool) != 0) return false;
+    __atomic_add_fetch(&pool.callers, 1, __ATOMIC_SEQ_CST);
+    return true;
+}
+
+/* The end of a thread that is counted. If another thread has the workers now, then it counts as
+ * well, or it is ending them. */
+static void at_thread_exit(void *unused) {
+    (void)unused;
+    const int others = __atomic_sub_fetch(&pool.callers, 1, __ATOMIC_SEQ_CST);
+    if (others > 0 || pthread_mutex_trylock(&pool.owner) != 0) return;
+    end_workers();
+    pthread_mutex_unlock(&pool.owner);
+}
+
+/* Windows ends all other threads itself, before it runs the destructors of a DLL. There the end of
+ * a thread must not wait for workers: it holds a lock that a worker needs to start. */
+#ifdef _WIN32
+#define AT_THE_END               unused
+#define AT_THREAD_EXIT(function) ((void)(function), NULL)
+#else
+#define AT_THE_END               destructor
+#define AT_THREAD_EXIT(function) (function)
+#endif
 
 /* A child of fork has none of the workers, and the locks may be in any state. */
 static void renew_after_fork(void) {
@@ -155,15 +209,18 @@ static void renew_after_fork(void) {
     pthread_mutex_init(&pool.mutex, NULL);
     pthread_cond_init(&pool.posted.condition, NULL);
     pthread_cond_init(&pool.done.condition, NULL);
+    pool.callers = pool.has_key && pthread_getspecific(pool.key);
 }
 
-__attribute__((constructor)) static void watch_forks(void) {
+__attribute__((constructor)) static void watch_forks_and_threads(void) {
     pthread_atfork(NULL, NULL, renew_after_fork);
+    pool.has_key = pthread_key_create(&pool.key, AT_THREAD_EXIT(at_thread_exit)) == 0;
+    count_caller();
 }
 
 /* Starts workers until there are as many as wanted. If the system refuses to start a worker, later
  * calls do not try it again. Workers block all signals, so that the program's own threads handle
- * them. */
+ * them: there is one as long as there are workers. */
 static void start_workers(int wanted) {
     pthread_attr_t attributes;
     sigset_t all, before;
@@ -178,20 +235,11 @@ static void start_workers(int wanted) {
     pthread_attr_destroy(&attributes);
 }
 
-#ifdef _WIN32 /* it ends all other threads itself, before it runs the destructors of a DLL */
-#define AT_THE_END unused
-#else
-#define AT_THE_END destructor
-#endif
-
 /* Runs when the program ends or the library is closed. Afterwards every call does its work on its
  * own thread. If a job is running, on another thread or because a part of the job called exit, its
  * workers stay. */
 __attribute__((AT_THE_END)) static void stop_workers(void) {
-    if (pthread_mutex_trylock(&pool.owner) != 0) return;
-    __atomic_store_n(&pool.stopping, true, __ATOMIC_SEQ_CST);
-    wake(&pool.posted, pool.workers);
-    while (pool.workers > 0) pthread_join(pool.worker[--pool.workers], NULL);
+    if (pthread_mutex_trylock(&pool.owner) == 0) end_workers();
 }
 
 /* ---- the work ------------------------------------------------------------------------------ */
@@ -208,15 +256,8 @@ void tensor_work_in_parts(int workers, int64_t n, PartOfWork work, void *context
         return;
     }
     workers = at_most(workers, n);
-    start_workers(workers - 1);
-    pool.n = n;
-    pool.parts = at_most(PARTS_EACH * workers, n);
-    pool.next = 0;
-    pool.work = work;
-    pool.context = context;
-    __atomic_store_n(&pool.members, at_most(pool.workers, workers - 1) * ONE_FREE,
-                     __ATOMIC_SEQ_CST);
-    wake(&pool.posted, workers - 1);
+    if (count_caller()) start_workers(workers - 1);
+    post(at_most(pool.workers, workers - 1), n, at_most(PARTS_EACH * workers, n), work, context);
     while (threads_take_turns && job_is_posted()) sched_yield();
     work_on_parts(0);
     __atomic_and_fetch(&pool.members, ONE_FREE - 1, __ATOMIC_SEQ_CST); /* no worker joins now */

@@ -558,6 +558,143 @@ START_TEST(a_program_ends_whatever_its_threads_do) {
 }
 END_TEST
 
+/* ---- the end of the main thread -------------------------------------------------------------- */
+
+/* The main thread ends with its destructors. The second call of this one comes after the library's.
+ */
+static pthread_key_t at_the_end;
+static sem_t main_ended;
+
+static void end_of_main(void *twice) {
+    if (twice == &at_the_end) pthread_setspecific(at_the_end, &main_ended);
+    else sem_post(&main_ended);
+}
+
+/* Uses the workers in the main thread. */
+static void begin_in_main(void) {
+    must(sem_init(&main_ended, 0, 0) == 0 && pthread_key_create(&at_the_end, end_of_main) == 0);
+    must(pthread_setspecific(at_the_end, &at_the_end) == 0);
+    share_all();
+    tensor_set_num_threads(3);
+    tensor_release(product_of(9));
+}
+
+static void say_number(void) {
+    printf("%ld\n", (long)getpid());
+    fflush(stdout);
+}
+
+static void *wait_here(void *unused) {
+    say_number();
+    for (;;) pause();
+    return unused;
+}
+
+static void *wait_without_main(void *unused) {
+    sem_wait(&main_ended);
+    return wait_here(unused);
+}
+
+static void *work_and_wait_without_main(void *unused) {
+    sem_wait(&main_ended);
+    tensor_release(product_of(9));
+    return wait_here(unused);
+}
+
+/* How a process waits after its main thread has used the pool: which thread waits, and whether the
+ * main thread waits for it or ends. */
+static const struct {
+    void *(*other)(void *);
+    bool main_ends;
+} waits[] = {{NULL, false},
+             {wait_here, false},
+             {wait_without_main, true},
+             {work_and_wait_without_main, true},
+             {NULL, true}};
+enum { NOBODY_WAITS = COUNT(waits) - 1 };
+
+static int begin_to_wait(int i) {
+    pthread_t other;
+    signal(SIGINT, SIG_DFL); /* a shell may have started the tests with SIGINT ignored */
+    begin_in_main();
+    if (waits[i].other) must(__real_pthread_create(&other, NULL, waits[i].other, NULL) == 0);
+    else say_number();
+    if (waits[i].main_ends) pthread_exit(NULL);
+    if (waits[i].other) pthread_join(other, NULL);
+    pause();
+    return EXIT_FAILURE;
+}
+
+/* How such a process ends after this signal, or, with 0, by itself. */
+static int end_after(int i, int signal) {
+    char command[1000];
+    long process = 0;
+    snprintf(command, sizeof command, "exec $EMULATOR '%s' wait %d", program, i);
+    FILE *in = popen(command, "r");
+    ck_assert_ptr_nonnull(in);
+    ck_assert_int_eq(fscanf(in, "%ld", &process), 1);
+    if (signal) ck_assert_int_eq(kill((pid_t)process, signal), 0);
+    return pclose(in);
+}
+
+static const int signals[] = {SIGINT, SIGTERM, 0};
+
+static bool ended_by(int end, int signal) { return WIFSIGNALED(end) && WTERMSIG(end) == signal; }
+
+/* The signal may come before the end. */
+START_TEST(a_process_ends_with_its_main_thread) {
+#ifdef __SANITIZE_THREAD__
+    return; /* this sanitizer has a thread of its own, which never ends */
+#endif
+    const int end = end_after(NOBODY_WAITS, signals[_i]);
+    ck_assert(end == 0 || ended_by(end, signals[_i]));
+}
+END_TEST
+
+START_TEST(a_signal_ends_a_process_that_waits) {
+    for (int i = 0; signals[i]; i++) ck_assert(ended_by(end_after(_i, signals[i]), signals[i]));
+}
+END_TEST
+
+/* Ends the program when there are as many workers again, with the same digits. */
+static void *work_again(void *of_main) {
+    sem_wait(&main_ended);
+    const int before = created;
+    Tensor *again = product_of(9);
+    printf("%d\n", tensor_allclose(of_main, again, 0, 0) && created == 2 * before);
+    tensor_release(again);
+    tensor_release(of_main);
+    exit(EXIT_SUCCESS);
+}
+
+static int work_after_main(void) {
+    pthread_t other;
+    begin_in_main();
+    must(__real_pthread_create(&other, NULL, work_again, product_of(9)) == 0);
+    pthread_exit(NULL);
+}
+
+START_TEST(a_later_thread_starts_the_workers_again) {
+    ck_assert_int_eq(number_for("", "work-after-main"), 1);
+}
+END_TEST
+
+START_TEST(a_thread_that_ends_leaves_the_workers_to_main) {
+    int failures = 0, before = 0;
+    tensor_set_num_threads(3);
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        ck_assert_int_eq(__real_pthread_create(&thread, NULL, multiply, &failures), 0);
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        if (i == 0) before = created;
+        ck_assert_int_eq(created, before);
+    }
+    ck_assert_int_eq(failures, 0);
+}
+END_TEST
+
+/* ---- fork ------------------------------------------------------------------------------------ */
+
 START_TEST(a_child_has_a_pool_of_its_own) {
     if (getenv("EMULATOR")) return; /* qemu 7.2 aborts in a child that starts threads */
     tensor_set_num_threads(3);
@@ -835,10 +972,12 @@ static int to_one_core(void) {
 }
 
 /* The questions of ask(). */
-static int answer(const char *question, int calls) {
+static int answer(const char *question, int number) {
     if (strcmp(question, "exit") == 0) return exit_in_the_midst();
+    if (strcmp(question, "wait") == 0) return begin_to_wait(number);
+    if (strcmp(question, "work-after-main") == 0) return work_after_main();
     if (strcmp(question, "bits") == 0) print_bits();
-    else if (strcmp(question, "fork") == 0) printf("%d\n", fork_at(calls));
+    else if (strcmp(question, "fork") == 0) printf("%d\n", fork_at(number));
     else if (strcmp(question, "number-on-one-core") != 0 || to_one_core() == 0)
         printf("%d\n", tensor_num_threads());
     return EXIT_SUCCESS;
@@ -867,6 +1006,10 @@ int main(int argc, char **argv) {
     add(suite, "stack", workers_have_stacks_of_one_size, 1);
     add(suite, "signals", workers_take_no_signals, 1);
     add(suite, "exit", a_program_ends_whatever_its_threads_do, 1);
+    add(suite, "main ends", a_process_ends_with_its_main_thread, COUNT(signals));
+    add(suite, "main ends", a_signal_ends_a_process_that_waits, NOBODY_WAITS);
+    add(suite, "main ends", a_later_thread_starts_the_workers_again, 1);
+    add(suite, "threads end", a_thread_that_ends_leaves_the_workers_to_main, 1);
     add(suite, "fork", a_child_has_a_pool_of_its_own, 1);
     add(suite, "fork", a_child_needs_no_lock_of_another_thread, 1);
     add(suite, "close", a_thread_may_outlive_dlclose, 1);
