@@ -141,6 +141,7 @@ PAGES   = explain additive pronounce
 page-test: $(BUILD)/explain $(BUILD)/pronounce ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
+	@$(BUILD)/explain --lesson 2 --page $(BUILD)/lesson.html >/dev/null
 	@$(BUILD)/pronounce --quiet --show taxi --hidden 16 --steps 100 --explain $(BUILD)/pronounce.html >/dev/null || [ $$? = 1 ]
 	@tests/page/test --$(BROWSER) $(PAGES:%=$(BUILD)/%.html)
 
@@ -171,6 +172,8 @@ mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or
 	@BUILD=$(BUILD) tests/tools/mutants $(MUTANTS)
 
 thorough: ## for a release: what .ci/run shortens or leaves out; needs some hours
+	@TAPEHEAD_ISA=plain $(MAKE) --no-print-directory test
+	@TAPEHEAD_ISA=baseline $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory sanitize
 	@$(MAKE) --no-print-directory tsan
 	@$(MAKE) --no-print-directory valgrind
