@@ -1,5 +1,5 @@
 # folder.mk - stops make with one sentence, before it has made anything, if BUILD is no folder to build in
-# or CC no compiler. tests/checks/build tries it.
+# or CC no compiler that builds a program. tests/checks/build tries it.
 
 # These goals build nothing: they need no folder to write in and no compiler.
 BUILDS := $(filter-out clean fmt help uninstall,$(or $(MAKECMDGOALS),all))
@@ -29,6 +29,11 @@ fails   = $(shell ($(1)) 2>/dev/null || echo yes)
 ifneq ($(BUILDS),)
 ifneq ($(filter 126 127,$(TARGET)),)
 $(error CC=$(CC): there is no such compiler here: install gcc or clang, or name yours, as CC=gcc-12 does)
+endif
+LACKS  := $(shell tests/tools/have-libc $(call quoted,$(CC)) $(call quoted,$(CPPFLAGS) $(CFLAGS) $(LDFLAGS)) \
+            '$(TARGET)' $(FOLDER)/flags)
+ifneq ($(LACKS),)
+$(error $(LACKS))
 endif
 ifneq ($(call fails,mkdir -p $(FOLDER) && [ -w $(FOLDER) ]),)
 $(error BUILD=$(ASKED): this folder cannot be made, or nothing can be written in it)
