@@ -173,12 +173,16 @@ Tensor *ag_maximum(Tensor *a, Tensor *b), *ag_minimum(Tensor *a, Tensor *b);
 Tensor *ag_neg(Tensor *x), *ag_square(Tensor *x), *ag_sqrt(Tensor *x), *ag_exp(Tensor *x);
 Tensor *ag_log(Tensor *x), *ag_sin(Tensor *x), *ag_cos(Tensor *x), *ag_tanh(Tensor *x);
 Tensor *ag_sigmoid(Tensor *x), *ag_silu(Tensor *x);
+Tensor *ag_log1p(Tensor *x); /* log(1 + x), with all digits where x is small */
+/* log(1 + exp(x)). (PyTorch returns x where x > 20: 2e-9 less, which only float64 shows.) */
+Tensor *ag_softplus(Tensor *x);
 Tensor *ag_abs(Tensor *x), *ag_relu(Tensor *x); /* gradient 0 at 0 */
 Tensor *ag_gelu(Tensor *x);                     /* x Phi(x), the exact form */
 Tensor *ag_gelu_tanh(Tensor *x);                /* PyTorch's gelu with approximate="tanh"; GPT-2 */
 
 Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
+Tensor *ag_leaky_relu(Tensor *x, double slope); /* x where x > 0, slope x elsewhere */
 /* max(x, low), min(x, high). The gradient at a bound is 0. */
 Tensor *ag_clamp_min(Tensor *x, double low), *ag_clamp_max(Tensor *x, double high);
 

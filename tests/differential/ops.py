@@ -65,6 +65,8 @@ def attention_weights(x, a):
     return generate.attention_weights(x[0], *a[:3], *parts(x[1:], a[3], batch))
 
 
+# From its threshold on, PyTorch's softplus returns x: 20 is too early for float64.
+FUNCTIONS["softplus"] = lambda x, a: F.softplus(x[0], threshold=40)
 FUNCTIONS["attention"], FUNCTIONS["attention_weights"] = attention, attention_weights
 FUNCTIONS["attention_scaled"] = lambda x, a: attention(x, a, a[3])
 FUNCTIONS["sdpa"], FUNCTIONS["sdpa_scaled"] = sdpa, lambda x, a: sdpa(x, a, a[3])
@@ -74,6 +76,7 @@ IN_C = {there: here for here, there in SDPA.items()}  # the names of these ops i
 # The condition by which an op chooses a formula or an element: rounding must not change it.
 CHOICE = {
     "relu": lambda x, a: x[0] > 0,
+    "leaky_relu": lambda x, a: x[0] > 0,
     "abs": lambda x, a: x[0].sign(),
     "clamp_min": lambda x, a: (x[0] - a[0]).sign(),
     "clamp_max": lambda x, a: (x[0] - a[0]).sign(),
@@ -94,7 +97,7 @@ COPIES = set("""detach reshape view contiguous permute transpose unsqueeze squee
     eq ne lt le gt ge eq_scalar ne_scalar lt_scalar le_scalar gt_scalar ge_scalar
     logical_not logical_and logical_or""".split())
 VIEWS = set("detach reshape view contiguous permute transpose unsqueeze squeeze expand slice select flatten split".split())
-ROUNDS = set("add sub mul div square sqrt scale add_scalar dropout".split())
+ROUNDS = set("add sub mul div square sqrt scale leaky_relu add_scalar dropout".split())
 
 
 # ---- the inputs of the ops: each returns [inputs], number, number ... of C's call --------------------

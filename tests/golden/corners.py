@@ -15,8 +15,8 @@ ROWS = ["[[nan,1,2],[1,2,nan]]", "[[-inf,1,2],[0,-inf,-inf]]", "[[inf,1,2],[inf,
 ENDS = "[inf,-inf,0.,0,inf,-inf,1,-1] [0.,0,inf,-inf,inf,-inf,inf,-inf]; [nan,1,nan,inf] [1.,nan,nan,nan]"
 KEEP = "[[true,false,true,true],[false,false,true,false],[false,false,false,false]]"
 CORNERS = {
-    **{name: NUMBERS for name in "neg abs square sqrt log sin cos relu".split()},
-    **{name: NUMBERS + "; " + LARGE for name in "exp tanh sigmoid gelu silu".split()},
+    **{name: NUMBERS for name in "neg abs square sqrt log log1p sin cos relu".split()},
+    **{name: NUMBERS + "; " + LARGE for name in "exp tanh sigmoid gelu silu softplus".split()},
     "mul": "[0.,inf,nan] [inf,0,0]; i0,3 [1,-2,3]",
     "div": "[1.,0,-1,inf,3] [0.,0,0,inf,nan]",
     "pow": "[0.,0,0,2,-2,-2,0,nan,1] [0.,2,1,0,3,0.5,-1,0,nan]",

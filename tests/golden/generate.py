@@ -362,7 +362,7 @@ def more(names, db="", **settings):
         MORE[name] = {"db": db.format(name) if db else name, **settings}
 
 
-more("neg abs square exp sin cos tanh sigmoid",
+more("neg abs square exp sin cos tanh sigmoid log1p",
      adapt=lambda s: ([s.input[:4]], []) if s.input.dim() else ([s.input], []))
 for name, approximate in [("relu", None), ("gelu", "none"), ("silu", None), ("gelu_tanh", "tanh")]:
     more(name, db="nn.functional." + name.removesuffix("_tanh"), adapt=lambda s, approximate=approximate:

@@ -538,6 +538,7 @@ static float float_of(uint32_t bits) {
 
 /* Reference functions: the C library's, in double. */
 static double logistic_of(double x) { return 1 / (1 + exp(-x)); }
+static double softplus_of(double x) { return x < 0 ? log1p(exp(x)) : x + log1p(exp(-x)); }
 static double silu_of(double x) { return x / (1 + exp(-x)); }
 static double gelu_tanh_of(double x) {
     return x / (1 + exp(-2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
@@ -553,8 +554,10 @@ static const struct {
 } FUNCTIONS[] = {
     {"exp", ELEMENTWISE_exp, exp, 1, 1},
     {"log", ELEMENTWISE_log, log, 1, 1},
+    {"log1p", ELEMENTWISE_log1p, log1p, 1, 1},
     {"tanh", ELEMENTWISE_tanh, tanh, 1, 1},
     {"sigmoid", ELEMENTWISE_sigmoid, logistic_of, 1, 1},
+    {"softplus", ELEMENTWISE_softplus, softplus_of, 2, 2},
     {"silu", ELEMENTWISE_silu, silu_of, 2, 2},
     {"gelu", ELEMENTWISE_gelu, gelu_of, 2, 3},
     {"gelu_tanh", ELEMENTWISE_gelu_tanh, gelu_tanh_of, 2, 3},

@@ -62,9 +62,11 @@ static Tensor *targets_of(int64_t n) {
     CASE(sqrt, ag_sqrt(ag_abs(in[0])), "dy / (2 * y)", NULL, NULL, D(3, 4))                                             \
     CASE(exp, ag_exp(in[0]), "y * dy", NULL, NULL, D(3, 4))                                                             \
     CASE(log, ag_log(ag_abs(in[0])), "dy / x", NULL, NULL, D(3, 4))                                                     \
+    CASE(log1p, ag_log1p(ag_abs(in[0])), "dy / (1 + x)", NULL, NULL, D(3, 4))                                           \
     CASE(tanh, ag_tanh(in[0]), "(1 - y * y) * dy", NULL, NULL, D(3, 4))                                                 \
     CASE(sigmoid, ag_sigmoid(in[0]), "y * (1 - y) * dy", NULL, NULL, D(3, 4))                                           \
     CASE(silu, ag_silu(in[0]), "(1 + x - y) / (1 + exp(-x)) * dy", NULL, NULL, D(3, 4))                                 \
+    CASE(softplus, ag_softplus(in[0]), "dy / (1 + exp(-x))", NULL, NULL, D(3, 4))                                       \
     CASE(relu, ag_relu(in[0]), "y / x * dy", NULL, NULL, D(3, 4))                                                       \
     CASE(                                                                                                               \
         gelu_tanh, ag_gelu_tanh(in[0]),                                                                                 \
@@ -72,6 +74,7 @@ static Tensor *targets_of(int64_t n) {
         NULL, NULL, D(3, 4))                                                                                            \
     CASE(scale, ag_scale(in[0], 0.3), "s * dy", NULL, NULL, D(3, 4))                                                    \
     CASE(add_scalar, ag_add_scalar(in[0], 0.3), "dy", NULL, NULL, D(3, 4))                                              \
+    CASE(leaky_relu, ag_leaky_relu(in[0], 0.3), "y / x * dy", NULL, NULL, D(3, 4))                                      \
     CASE(pow_scalar, ag_pow_scalar(ag_abs(in[0]), 2.5), "s * y / x * dy", NULL, NULL, D(3, 4))                          \
     CASE(clamp_min, ag_clamp_min(in[0], 0.1), "(y - s) / (x - s) * dy", NULL, NULL, D(3, 4))                            \
     CASE(clamp_max, ag_clamp_max(in[0], 0.1), "(y - s) / (x - s) * dy", NULL, NULL, D(3, 4))                            \
