@@ -417,6 +417,9 @@ Tensor *ag_flatten(Tensor *x, int start, int end);
  * NULLs. */
 bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n);
 
+/* torch.flip: a copy of x in which the order of the elements along these dimensions is reversed. */
+Tensor *ag_flip(Tensor *x, Axes dims);
+
 /* torch's F.pad along one dimension: x, with the value before times before it and after times after
  * it. before and after are at least 0; x itself when both are. */
 Tensor *ag_pad(Tensor *x, int dim, int64_t before, int64_t after, double value);
@@ -431,6 +434,7 @@ Tensor *ag_tril(Tensor *x, int diagonal), *ag_triu(Tensor *x, int diagonal);
 Tensor *ag_eq_scalar(Tensor *x, double s), *ag_ne_scalar(Tensor *x, double s);
 Tensor *ag_lt_scalar(Tensor *x, double s), *ag_le_scalar(Tensor *x, double s);
 Tensor *ag_gt_scalar(Tensor *x, double s), *ag_ge_scalar(Tensor *x, double s);
+Tensor *ag_isnan(Tensor *x); /* BOOL; false for every I64 and BOOL */
 
 /* torch.var and torch.std: divided by n - 1. The gradient of a deviation of 0 is 0. */
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim), *ag_std_dim(Tensor *x, int dim, bool keepdim);
@@ -444,6 +448,12 @@ Tensor *ag_log_softmax(Tensor *x, int dim); /* x - log sum exp(x) */
 Tensor *ag_logsumexp(Tensor *x, int dim), *ag_logsumexp_dim(Tensor *x, int dim, bool keepdim);
 /* As ag_argmax; of all elements, row-major. */
 Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim), *ag_argmax_all(Tensor *x);
+/* I64: the position of the first minimum; NaN counts as the smallest. */
+Tensor *ag_argmin(Tensor *x, int dim);
+/* torch.topk: the k largest elements along dim, the largest first. NaN counts as the largest, and
+ * of equal elements the first comes first. *indices, unless indices is NULL, gets their positions,
+ * I64, a loan too; on error NULL. */
+Tensor *ag_topk(Tensor *x, int64_t k, int dim, Tensor **indices);
 Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
 
 /* ag_attention with another scale than 1 / sqrt(D). */

@@ -1,9 +1,11 @@
-/* reductions.h - what ops that reduce dimensions share. */
+/* reductions.h - what ops that reduce dimensions, or that name some, share. */
 #ifndef TAPEHEAD_REDUCTIONS_H
 #define TAPEHEAD_REDUCTIONS_H
 
 #include "op.h"
 
+/* flags[d]: is dimension d of x in the list? False with an error for a wrong list. */
+bool ag_flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags);
 /* y without the reduced dimensions, or y itself with keepdim. Takes over y. */
 Tensor *ag_drop_dims(const Node *n, Tensor *y);
 /* dy (or another tensor of the result's shape) expanded to x's shape: every element of x gets the

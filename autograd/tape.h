@@ -25,7 +25,7 @@ typedef struct {
         int64_t diagonal; /* tril, triu */
         Shape shape;      /* of the result: reshape, view, unsqueeze, squeeze, expand */
         Axes axes;        /* permute */
-        bool dims[TENSOR_MAX_DIMS]; /* reductions: is dimension d reduced? */
+        bool dims[TENSOR_MAX_DIMS]; /* is dimension d reduced, or flipped? */
         struct {                    /* transpose */
             int dim0, dim1;
         };

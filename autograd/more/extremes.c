@@ -67,6 +67,21 @@ Tensor *ag_argmax_dim(Tensor *x, int dim, bool keepdim) {
     return ag_reduce_dim(&ag_op_argmax, x, dim, keepdim);
 }
 
+OP_TEXT(argmin) = {
+    .call = "ag_argmin(x, dim)",
+    .shapes = "(..., N, ...) -> (..., ...)",
+    .value = "the position of the first minimum",
+    .gradient = "none: the result is int64",
+};
+
+static Tensor *argmin_forward(Node *n) {
+    return ag_drop_dims(n, ag_positions(n, tensor_more_kernels()->argmin, "minimum"));
+}
+
+DEFINE_OP(argmin, .in = {{"x", NUMBER}}, .forward = argmin_forward);
+
+Tensor *ag_argmin(Tensor *x, int dim) { return ag_reduce_dim(&ag_op_argmin, x, dim, false); }
+
 /* ---- the maximum of all elements ------------------------------------------------------------- */
 
 static bool check_has_elements(const char *op, const Tensor *x) {
@@ -136,5 +151,45 @@ Tensor *ag_argmax_all(Tensor *x) {
     Tensor *row = ag_flatten(x, 0, -1);
     Tensor *y = ag_argmax(row, 0);
     if (row && row->storage != x->storage) ag_let_go(row);
+    return y;
+}
+
+/* ---- the largest elements -------------------------------------------------------------------- */
+
+OP_TEXT(topk) = {
+    .call = "ag_topk(x, k, dim, indices)",
+    .shapes = "(..., N, ...) -> (..., k, ...), twice",
+    .value = "the k largest elements along dim, the largest first, and their positions",
+    .gradient = "dy at the chosen elements, 0 elsewhere",
+};
+
+/* The positions of the k largest elements along dim. tensor_sort sorts in ascending order, and
+ * equals keep their order: so it gets x backwards, and its result is read backwards. */
+static Tensor *largest(Tensor *x, int64_t k, int dim) {
+    if (x->shape.ndim == 0) return tape_own(tensor_zeros_of(SCALAR, I64));
+    const int64_t size = x->shape.dim[dim];
+    if (!tape_begin_no_grad()) return NULL;
+    Tensor *order = NULL;
+    tensor_release(tensor_sort(ag_flip(ag_transpose(x, dim, -1), AXES(-1)), &order));
+    Tensor *last = ag_slice(tape_own(order), -1, size - k, size);
+    Tensor *from_end = ag_transpose(ag_flip(last, AXES(-1)), dim, -1);
+    return tape_end_keeping(ag_add_scalar(ag_neg(from_end), (double)(size - 1)));
+}
+
+Tensor *ag_topk(Tensor *x, int64_t k, int dim, Tensor **indices) {
+    if (indices) *indices = NULL;
+    const int d =
+        ag_check_ready("topk", x) ? tensor_shape_dim_or_scalar("topk", x->shape, dim) : -1;
+    if (d < 0) return NULL;
+    const bool is_scalar = x->shape.ndim == 0;
+    const int64_t least = is_scalar, most = is_scalar ? 1 : x->shape.dim[d];
+    if (k < least || k > most)
+        return tensor_fail("topk: x is %s: k is %lld and must be from %lld to %lld, the size of "
+                           "dimension %d",
+                           tensor_shape_text(x->shape), (long long)k, (long long)least,
+                           (long long)most, dim);
+    Tensor *index = largest(x, k, d);
+    Tensor *y = made_by("TopkBackward0", ag_gather(x, d, index));
+    if (y && indices) *indices = index;
     return y;
 }

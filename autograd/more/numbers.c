@@ -1,4 +1,4 @@
-/* numbers.c - bounds, and comparisons with a number. */
+/* numbers.c - bounds, and comparisons with a number or with NaN. */
 #include "../op.h"
 
 OP_TEXT(clamp) = {
@@ -81,3 +81,12 @@ OP_TEXT(ge_scalar) = {
 };
 
 Tensor *ag_ge_scalar(Tensor *x, double s) { return ag_ge(x, number_like("ge_scalar", x, s)); }
+
+OP_TEXT(isnan) = {
+    .call = "ag_isnan(x)",
+    .shapes = "(...) -> same",
+    .value = "x != x",
+    .gradient = "none: the result is bool",
+};
+
+Tensor *ag_isnan(Tensor *x) { return ag_check_ready("isnan", x) ? ag_ne(x, x) : NULL; }

@@ -1,13 +1,13 @@
 /* reductions.c - sums and means over dimensions, and the position of a maximum. */
 #include "../reductions.h"
 
-/* flags[d]: is dimension d of x in the list? As in PyTorch, an empty list means all dimensions.
- * False with an error for a wrong list. */
-static bool flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
+#include <string.h>
+
+bool ag_flag_dims(const char *op, const Tensor *x, Axes dims, bool *flags) {
     if (dims.n < 0 || dims.n > TENSOR_MAX_DIMS)
         return tensor_fail("%s: %d dimensions are named: there may be 0 to %d", op, dims.n,
                            TENSOR_MAX_DIMS);
-    for (int d = 0; d < TENSOR_MAX_DIMS; d++) flags[d] = dims.n == 0;
+    for (int d = 0; d < TENSOR_MAX_DIMS; d++) flags[d] = false;
     for (int i = 0; i < dims.n; i++) {
         int d = tensor_shape_dim_or_scalar(op, x->shape, dims.axis[i]);
         if (d < 0) return false;
@@ -37,9 +37,11 @@ Tensor *ag_expand_to_x(const Node *n, const Tensor *dy) {
     return wide;
 }
 
+/* As in PyTorch, an empty list means all dimensions. */
 static Tensor *reduce_dims(const Op *op, Tensor *x, Axes dims, bool keepdim) {
     Attributes at = {.keepdim = keepdim};
-    if (!ag_check_present(op->name, x) || !flag_dims(op->name, x, dims, at.dims)) return NULL;
+    if (!ag_check_present(op->name, x) || !ag_flag_dims(op->name, x, dims, at.dims)) return NULL;
+    if (dims.n == 0) memset(at.dims, true, sizeof at.dims);
     return apply1(op, x, at);
 }
 

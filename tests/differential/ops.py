@@ -67,6 +67,9 @@ def attention_weights(x, a):
 
 # From its threshold on, PyTorch's softplus returns x: 20 is too early for float64.
 FUNCTIONS["softplus"] = lambda x, a: F.softplus(x[0], threshold=40)
+# Of equal elements C takes the first; PyTorch's topk takes any.
+FUNCTIONS["topk"] = lambda x, a: \
+    x[0].sort(dim=int(a[1]), descending=True, stable=True)[int(a[2])].narrow(int(a[1]), 0, int(a[0]))
 FUNCTIONS["attention"], FUNCTIONS["attention_weights"] = attention, attention_weights
 FUNCTIONS["attention_scaled"] = lambda x, a: attention(x, a, a[3])
 FUNCTIONS["sdpa"], FUNCTIONS["sdpa_scaled"] = sdpa, lambda x, a: sdpa(x, a, a[3])
@@ -86,6 +89,7 @@ CHOICE = {
     "max": lambda x, a: x[0] == x[0].max(),
     "max_dim": lambda x, a: x[0].max(int(a[0]))[1],
     "min_dim": lambda x, a: x[0].min(int(a[0]))[1],
+    "topk": lambda x, a: FUNCTIONS["topk"](x, [*a[:2], 1]),
     "std_dim": lambda x, a: x[0].std(int(a[0])) == 0,
 }
 
@@ -93,8 +97,8 @@ CHOICE = {
 # on the result; all other ops get noise on the inputs, too.
 COPIES = set("""detach reshape view contiguous permute transpose unsqueeze squeeze expand slice select flatten split
     cat stack repeat repeat_interleave masked_select index_select gather embedding tril triu where masked_fill
-    neg relu abs clamp_min clamp_max clamp maximum minimum max max_dim min_dim argmax argmax_dim argmax_all to
-    eq ne lt le gt ge eq_scalar ne_scalar lt_scalar le_scalar gt_scalar ge_scalar
+    flip neg relu abs clamp_min clamp_max clamp maximum minimum max max_dim min_dim argmax argmin argmax_dim
+    argmax_all topk to isnan eq ne lt le gt ge eq_scalar ne_scalar lt_scalar le_scalar gt_scalar ge_scalar
     logical_not logical_and logical_or""".split())
 VIEWS = set("detach reshape view contiguous permute transpose unsqueeze squeeze expand slice select flatten split".split())
 ROUNDS = set("add sub mul div square sqrt scale leaky_relu add_scalar dropout".split())
@@ -125,13 +129,13 @@ def whole_or_eighth(p, x):
 
 
 TAKES = {**{name: row.types for name, row in table.ELEMENTWISE.items()}, "logical_not": "fib", "detach": "fib",
-         "contiguous": "fib", "sum": "fib", "argmax_all": "fi", "max": "fib"}
+         "isnan": "fib", "contiguous": "fib", "sum": "fib", "argmax_all": "fi", "max": "fib"}
 FORM = {name: (row.inputs, row.scalar) for name, row in table.ELEMENTWISE.items()}
 ROWS = {form: " ".join(name for name in FORM if FORM[name] == form) for form in set(FORM.values())}
 
 
 # A later function replaces an earlier one.
-@draws(ROWS[1, False] + " logical_not detach contiguous sum mean")
+@draws(ROWS[1, False] + " logical_not isnan detach contiguous sum mean")
 def unary(p, name):
     return [p.pick(TAKES.get(name, "f"))],
 
@@ -395,7 +399,21 @@ def extreme(p, name):
     return [x], p.dim(x), p.rng.randint(0, 1)
 
 
-@draws("argmax")
+@draws("topk")
+def topk(p, name):
+    x = p.pick("fi", 1)
+    d = p.dim(x)
+    return [x], p.rng.randint(0, p.sizes(x)[d]), d, p.rng.randint(0, 1)
+
+
+@draws("flip")
+def flipped(p, name):
+    x = p.pick("fib")
+    dims = p.rng.sample(range(p.dims(x)), p.rng.randint(0, p.dims(x)))
+    return [x], *generate.listed([d - p.dims(x) * p.rng.randint(0, 1) for d in dims])
+
+
+@draws("argmax argmin")
 def position(p, name):
     x = p.pick("fi", where=lambda shape: math.prod(shape) > 0)
     return [x], p.dim(x)

@@ -50,6 +50,7 @@ CORNERS = {
     "var_dim": "0 0: [[1.,2],[1,inf]]; 0 0: [[5.,-5]]",
     "argmax": each("1: ", ROWS) + "; 0: [[1.,nan,-inf],[1,nan,-inf],[0,5,-inf]]; "
               "1: [[2,5,5],[-3,-3,-4]]; 0: 3",
+    "argmin": each("1: ", ROWS),
     "logsumexp": each("1: ", ROWS) + "; -1: 3.0",
     "softmax": each("1: ", ROWS) + "; -1: 3.0",
     "log_softmax": each("1: ", ROWS) + "; -1: 3.0",

@@ -368,14 +368,15 @@ for name, approximate in [("relu", None), ("gelu", "none"), ("silu", None), ("ge
     more(name, db="nn.functional." + name.removesuffix("_tanh"), adapt=lambda s, approximate=approximate:
          None if (s.kwargs.get("approximate") == "tanh") != (approximate == "tanh") else
          ([s.input[:4, :4] if s.input.dim() > 1 else s.input], []))
-more("sqrt log add sub mul maximum minimum pow eq ne lt le gt ge logical_and logical_or logical_not contiguous "
-     "masked_select", adapt=tensors_only)
+more("sqrt log add sub mul maximum minimum pow eq ne lt le gt ge logical_and logical_or logical_not isnan "
+     "contiguous masked_select", adapt=tensors_only)
 more("div", variant="no_rounding_mode", adapt=tensors_only)
 more("clamp", adapt=clamped)
 more("where", adapt=lambda s: ([s.args[0], s.input, s.args[1]], []))
 more("masked_fill",
      adapt=lambda s: None if isinstance(s.args[1], torch.Tensor) else ([s.input, s.args[0]], [s.args[1]]))
 more("reshape view permute expand repeat", adapt=with_list)
+more("flip", sizes=(3, 4, 3), adapt=lambda s: ([s.input], listed(s.kwargs["dims"])))
 more("flatten", adapt=flattened)
 more("split", adapt=split_of)
 more("transpose select", adapt=with_numbers)
@@ -400,7 +401,8 @@ more("std_dim", db="std", adapt=unbiased)
 more("logsumexp", adapt=lambda s: ([s.input], s.args[0]) if len(s.args[0]) == 1 and not s.args[1] else None)
 more("logsumexp_dim", db="logsumexp",
      adapt=lambda s: ([s.input], [s.args[0][0], s.args[1]]) if len(s.args[0]) == 1 else None)
-more("argmax", adapt=lambda s: None if s.kwargs.get("keepdim") else with_dim(s))
+more("argmax argmin", adapt=lambda s: None if s.kwargs.get("keepdim") else with_dim(s))
+more("topk", adapt=lambda s: ([s.input], [*s.args, -1][:2] + [0]))
 # PyTorch's last nodes for some shapes are others.
 more("matmul", adapt=quartered, grad_fn={"CloneBackward0": None, "TransposeBackward0": None})
 more("bmm", adapt=quartered)

@@ -214,6 +214,13 @@ static Tensor *slice_of_split(Tensor *x, const double *a) {
     return list[which >= 0 && which < n ? which : 0];
 }
 
+/* a: k, dim, which of the two results */
+static Tensor *values_or_indices(Tensor *x, const double *a) {
+    Tensor *indices;
+    Tensor *values = ag_topk(x, (int64_t)a[0], (int)a[1], &indices);
+    return a[2] != 0 ? indices : values;
+}
+
 static Tensor *there_and_back(Tensor *x, DType dtype, bool back) {
     Tensor *y = ag_to(x, dtype);
     return y && back ? ag_to(y, x->dtype) : y;

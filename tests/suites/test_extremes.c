@@ -95,6 +95,7 @@ static void use(Tensor *y) {
         borrowed(ag_argmax(y, d));
         borrowed(ag_slice(y, d, 1, 3));
         borrowed(ag_sum_dims(y, (Axes){1, {d}}, true));
+        borrowed(ag_flip(y, (Axes){1, {d}}));
         borrowed(ag_unsqueeze(y, d));
     }
     borrowed(ag_tanh(y));
@@ -188,18 +189,22 @@ static void probe_shapes(Tensor *x) {
     borrowed(ag_permute(x, draw_axes()));
     borrowed(ag_sum_dims(x, draw_axes(), draw(2)));
     borrowed(ag_mean_dims(x, draw_axes(), draw(2)));
+    borrowed(ag_flip(x, draw_axes()));
     answered(ag_mask_fits("mask", (AttentionMask){.causal = true}, draw_shape(), F64));
     answered(ag_mask_fits("mask", (AttentionMask){.window = x}, draw_shape(), F64));
 }
 
 static void probe_dims(Tensor *x) {
     typedef Tensor *OfDim(Tensor *, int);
-    static OfDim *const of_dim[] = {ag_softmax,   ag_log_softmax, ag_unsqueeze, ag_squeeze,
-                                    ag_logsumexp, ag_argmax,      ag_tril,      ag_triu};
+    static OfDim *const of_dim[] = {ag_softmax, ag_log_softmax, ag_unsqueeze,
+                                    ag_squeeze, ag_logsumexp,   ag_argmax,
+                                    ag_argmin,  ag_tril,        ag_triu};
     for (int i = 0; i < COUNT(of_dim); i++) borrowed(of_dim[i](x, draw_int()));
     borrowed(ag_var_dim(x, draw_int(), draw(2)));
     borrowed(ag_max_dim(x, draw_int(), draw(2)));
     borrowed(ag_transpose(x, draw_int(), draw_int()));
+    borrowed(ag_topk(x, draw_size(), draw_int(), NULL));
+    borrowed(ag_topk(x, draw_size(), (int)draw(3), NULL));
     borrowed(ag_slice(x, draw_int(), draw_size(), draw_size()));
     borrowed(ag_slice(x, (int)draw(3), draw_size(), draw_size()));
     borrowed(ag_select(x, draw_int(), draw_size()));

@@ -1157,7 +1157,7 @@ START_TEST(views_share_bytes_and_copies_do_not) {
     static const char *const views[] = {"detach",    "reshape", "view",   "permute", "transpose",
                                         "unsqueeze", "squeeze", "expand", "slice"};
     static const char *const copies[] = {"contiguous", "cat",  "repeat", "repeat_interleave",
-                                         "tril",       "triu", "neg"};
+                                         "tril",       "triu", "neg",    "flip"};
     Tensor *in[SAMPLE_INPUTS];
     for (int i = 0; i < COUNT(views) + COUNT(copies); i++) {
         bool view = i < COUNT(views);
@@ -1203,6 +1203,7 @@ START_TEST(empty_rows_take_no_time) {
     Tensor *y = ag_log_softmax(ag_softmax(x, 0), 0);
     ck_assert(y && ag_backward_from(y, y) && sorted);
     ck_assert_int_eq(ag_argmax(x, 1)->shape.dim[0], 0);
+    ck_assert(ag_flip(x, AXES(0, 1)) && ag_topk(x, 3, 1, NULL));
     tape_end();
     tensor_release(x);
     tensor_release(x_turned);
@@ -1273,6 +1274,30 @@ START_TEST(split_fills_the_list) {
     ck_assert(list[2]->storage == x->storage && list[2]->requires_grad);
     ck_assert(ag_split(x, INT64_MAX, 0, list, 1)); /* one slice: all of x */
     EXPECT_ELEMENTS(list[0], 1, 2, 3, 4, 5);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* PyTorch's topk says nothing about equal elements; here the first is chosen first. */
+START_TEST(topk_takes_the_first_of_equals) {
+    const double n = (double)NAN;
+    Tensor *x = LEAF(SHAPE(2, 4), 5, 7, 5, 7, n, 1, n, 2);
+    Tensor *indices = x;
+    ck_assert_ptr_null(ag_topk(x, 3, 1, &indices));
+    expect_error("topk: no tape is open: call tape_begin or tape_begin_no_grad first");
+    ck_assert_ptr_null(indices);
+    ck_assert(tape_begin());
+    Tensor *y = ag_topk(x, 3, 1, &indices);
+    EXPECT_ELEMENTS(y, 7, 7, 5, n, n, 2);
+    EXPECT_ELEMENTS(indices, 1, 3, 0, 0, 2, 3);
+    ck_assert(ag_backward(ag_sum(ag_scale(ag_select(y, 1, 0), 3))));
+    EXPECT_ELEMENTS(x->grad, 0, 3, 0, 0, 3, 0, 0, 0);
+    EXPECT_ELEMENTS(ag_topk(ag_transpose(x, 0, 1), 1, 0, NULL), 7, n);
+    indices = x;
+    ck_assert_ptr_null(ag_topk(x, 5, 1, &indices));
+    expect_error("topk: x is (2, 4): k is 5 and must be from 0 to 4, the size of dimension 1");
+    ck_assert_ptr_null(indices);
     tape_end();
     tensor_release(x);
 }
@@ -1775,6 +1800,7 @@ static Suite *ops_suite(void) {
     tcase_add_loop_test(sums, additive_scores_of_many_pairs_lose_no_digits, 0, 2);
     TCase *promises = add_framed_case(suite, "promises");
     tcase_add_test(promises, split_fills_the_list);
+    tcase_add_test(promises, topk_takes_the_first_of_equals);
     tcase_add_test(promises, views_share_bytes_and_copies_do_not);
     tcase_add_loop_test(promises, one_element_multiplies_as_many_do, 0, 3);
     tcase_add_test(promises, repeat_always_copies);
