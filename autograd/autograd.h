@@ -456,6 +456,12 @@ Tensor *ag_argmin(Tensor *x, int dim);
 Tensor *ag_topk(Tensor *x, int64_t k, int dim, Tensor **indices);
 Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
 
+/* ag_cross_entropy with label smoothing: (1 - smoothing) -log softmax(logits)[target] + smoothing
+ * times the mean of -log softmax(logits) over the classes, smoothing from 0 to 1. Szegedy et al.
+ * 2016. An ignored target has no loss and no gradient. */
+Tensor *ag_cross_entropy_smoothed(Tensor *logits, Tensor *targets, int64_t ignore_index,
+                                  Reduction reduction, double smoothing);
+
 /* ag_attention with another scale than 1 / sqrt(D). */
 Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout,
                             double scale);

@@ -68,7 +68,7 @@ EXPLAINED = [
      "value, or gradient, by that 0: NaN. And a query whose result is NaN gets a gradient of NaN",
      lambda p: [s for s in steps(p, "attention", "attention_scaled", "sdpa", "sdpa_scaled") if any(s.numbers[:3])]),
     ("cross_entropy's gradient is 0 for an ignored target, whatever the logits are; PyTorch's is 0 times NaN",
-     lambda p: steps(p, "cross_entropy")),
+     lambda p: steps(p, "cross_entropy", "cross_entropy_smoothed")),
     ("layer_norm's gradient has infinite terms of both signs, whose sum is NaN or not by their order",
      lambda p: steps(p, "layer_norm")),
 ]

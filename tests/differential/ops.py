@@ -545,14 +545,15 @@ def squares(p, name):
     return [y, p.like(p.dtype_of(y), p.sizes(y))], p.rng.randint(0, 2)
 
 
-@draws("cross_entropy")
+@draws("cross_entropy cross_entropy_smoothed")
 def classified(p, name):
     x = p.pick("f", 1)
     sizes = p.sizes(x)
     classes = sizes.pop(0 if len(sizes) == 1 else 1)
     target = index_below(p, classes, sizes)
     ignore = p.rng.choice([-100, 0, 1, 2])
-    return [x, target], ignore, p.rng.randint(0, 2)
+    smoothing = [p.rng.choice([0, 0.125, 0.5, 1])] if name == "cross_entropy_smoothed" else []
+    return [x, target], ignore, p.rng.randint(0, 2), *smoothing
 
 
 # ---- ops that have no function above

@@ -382,7 +382,7 @@ static Tensor *draw_index(const Sample *sample, Shape shape) {
     const Shape x = sample->in[0].shape;
     int dim = fabs(sample->number[0]) < 9 ? (int)sample->number[0] : 0;
     if (!strcmp(sample->op, "embedding")) dim = 0;
-    if (!strcmp(sample->op, "cross_entropy")) dim = x.ndim > 1;
+    if (strstr(sample->op, "cross_entropy")) dim = x.ndim > 1;
     if (dim < 0) dim += x.ndim;
     const int64_t size = dim >= 0 && dim < x.ndim ? x.dim[dim] : 1; /* some samples are wrong on
                                                                      * purpose */

@@ -1410,9 +1410,15 @@ START_TEST(what_is_ignored_gets_exactly_zero) {
     Tensor *y = ag_cross_entropy(x, targets, 7, REDUCE_NONE);
     EXPECT_ELEMENTS(y, 0, log(2));
     ck_assert(ag_backward_from(y, dy));
-    tape_end();
     EXPECT_ELEMENTS(x->grad, 0, 0, 1, -1);
     for (int i = 0; i < 2; i++) ck_assert(((double *)x->grad->data)[i] == 0);
+    y = ag_cross_entropy_smoothed(x, targets, 7, REDUCE_NONE, 0.5);
+    EXPECT_ELEMENTS(y, 0, log(2));
+    ck_assert(ag_backward_from(y, dy)); /* the targets are 1/4 and 3/4 */
+    EXPECT_ELEMENTS(x->grad, 0, 0, 1.5, -1.5);
+    for (int i = 0; i < 2; i++) ck_assert(((double *)x->grad->data)[i] == 0);
+    EXPECT_ELEMENTS(ag_cross_entropy_smoothed(x, targets, 7, REDUCE_MEAN, 0.5), log(2));
+    tape_end();
     Tensor *all[] = {x, dy, targets};
     release_all(all, 3);
 }
