@@ -39,19 +39,22 @@ Tensor *ag_softmax(Tensor *x, int dim) {
 
 enum { SCORES, BIAS = 4 }; /* the inputs that have a gradient */
 
-/* scores: (B, H, Q, K) or (B H, Q, K); *full becomes (B, H, Q, K). */
-static bool check_scores(const Tensor *scores, int64_t heads, Shape *full) {
+/* scores: (B, H, Q, K) or (B H, Q, K) */
+static bool check_scores(const Tensor *scores, int64_t heads) {
     const Shape s = scores->shape;
-    *full = s;
     if (s.ndim != 3 && s.ndim != 4)
-        tensor_fail("masked_softmax: scores is %s: it must be (B, H, Q, K) or (B H, Q, K)",
-                    tensor_shape_text(s));
-    else if (s.ndim == 3 && (heads < 1 || s.dim[0] % heads))
-        tensor_fail("masked_softmax: scores is %s: its first size must be a multiple of the number "
-                    "of heads, %lld",
-                    tensor_shape_text(s), (long long)heads);
-    else if (s.ndim == 3) *full = SHAPE(s.dim[0] / heads, heads, s.dim[1], s.dim[2]);
-    return !tensor_pending();
+        return tensor_fail("masked_softmax: scores is %s: it must be (B, H, Q, K) or (B H, Q, K)",
+                           tensor_shape_text(s));
+    if (s.ndim == 3 && (heads < 1 || s.dim[0] % heads))
+        return tensor_fail("masked_softmax: scores is %s: its first size must be a multiple of the "
+                           "number of heads, %lld",
+                           tensor_shape_text(s), (long long)heads);
+    return true;
+}
+
+/* (B, H, Q, K) */
+static Shape shape_with_heads(Shape s, int64_t heads) {
+    return s.ndim == 4 ? s : SHAPE(s.dim[0] / heads, heads, s.dim[1], s.dim[2]);
 }
 
 OP_TEXT(attention_weights) = {
@@ -65,9 +68,9 @@ OP_TEXT(attention_weights) = {
 };
 
 static Tensor *masked_softmax_forward(Node *n) {
-    Shape full;
     const Tensor *scores = n->in[0];
-    if (!check_scores(scores, n->at.num_heads, &full)) return NULL;
+    if (!check_scores(scores, n->at.num_heads)) return NULL;
+    const Shape full = shape_with_heads(scores->shape, n->at.num_heads);
     Tensor *lengths = ag_mask_lengths(n, 1, n->at.causal, full);
     const Mask mask = ag_mask_of(n, 1, lengths, full);
     Tensor *y = lengths ? tensor_make(scores->shape, scores->dtype) : NULL;
@@ -84,13 +87,10 @@ static void write_gradient(const Node *n, Tensor *dx, Tensor *dy, double s) {
 }
 
 static void masked_softmax_backward(const Node *n, Tensor *dy, Tensor **dx) {
-    const Tensor *scores = n->in[SCORES];
     if (ag_needs(n, BIAS)) {
-        Shape full; /* (B, H, Q, K) */
         Tensor *dbias = tensor_make(dy->shape, dy->dtype);
         write_gradient(n, dbias, dy, 1);
-        if (check_scores(scores, n->at.num_heads, &full))
-            dx[BIAS] = tensor_reshape_own(dbias, full);
+        dx[BIAS] = tensor_reshape_own(dbias, shape_with_heads(dy->shape, n->at.num_heads));
     }
     if (!ag_needs(n, SCORES)) return;
     dx[SCORES] = ag_buffer_like(dy);
@@ -116,9 +116,9 @@ const Op ag_op_masked_softmax = {
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
     Tensor *in[5] = {scores};
-    Shape full;
-    if (mask.window && mask.bias && scores && check_scores(scores, num_heads, &full))
-        mask = ag_mask_joined("masked_softmax", mask, full, scores->dtype);
+    if (mask.window && mask.bias && scores && check_scores(scores, num_heads))
+        mask = ag_mask_joined("masked_softmax", mask, shape_with_heads(scores->shape, num_heads),
+                              scores->dtype);
     ag_mask_inputs(mask, in + 1);
     const Attributes at = {.scale = scale, .num_heads = num_heads, .causal = mask.causal};
     return ag_apply(&ag_op_masked_softmax, 5, in, &at);
