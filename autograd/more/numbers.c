@@ -28,58 +28,28 @@ static Tensor *number_like(const char *op, Tensor *x, double number) {
     return tape_own(scalar);
 }
 
-OP_TEXT(eq_scalar) = {
-    .call = "ag_eq_scalar(x, s)",
-    .shapes = "(...) -> same",
-    .value = "x == s",
-    .gradient = "none: the result is bool",
-};
+#define COMPARE(op, sign)                                                                          \
+    OP_TEXT(op##_scalar) = {.call = "ag_" #op "_scalar(x, s)",                                     \
+                            .shapes = "(...) -> same",                                             \
+                            .value = "x " sign " s",                                               \
+                            .gradient = "none: the result is bool"};
 
+COMPARE(eq, "==")
 Tensor *ag_eq_scalar(Tensor *x, double s) { return ag_eq(x, number_like("eq_scalar", x, s)); }
 
-OP_TEXT(ne_scalar) = {
-    .call = "ag_ne_scalar(x, s)",
-    .shapes = "(...) -> same",
-    .value = "x != s",
-    .gradient = "none: the result is bool",
-};
-
+COMPARE(ne, "!=")
 Tensor *ag_ne_scalar(Tensor *x, double s) { return ag_ne(x, number_like("ne_scalar", x, s)); }
 
-OP_TEXT(lt_scalar) = {
-    .call = "ag_lt_scalar(x, s)",
-    .shapes = "(...) -> same",
-    .value = "x < s",
-    .gradient = "none: the result is bool",
-};
-
+COMPARE(lt, "<")
 Tensor *ag_lt_scalar(Tensor *x, double s) { return ag_lt(x, number_like("lt_scalar", x, s)); }
 
-OP_TEXT(le_scalar) = {
-    .call = "ag_le_scalar(x, s)",
-    .shapes = "(...) -> same",
-    .value = "x <= s",
-    .gradient = "none: the result is bool",
-};
-
+COMPARE(le, "<=")
 Tensor *ag_le_scalar(Tensor *x, double s) { return ag_le(x, number_like("le_scalar", x, s)); }
 
-OP_TEXT(gt_scalar) = {
-    .call = "ag_gt_scalar(x, s)",
-    .shapes = "(...) -> same",
-    .value = "x > s",
-    .gradient = "none: the result is bool",
-};
-
+COMPARE(gt, ">")
 Tensor *ag_gt_scalar(Tensor *x, double s) { return ag_gt(x, number_like("gt_scalar", x, s)); }
 
-OP_TEXT(ge_scalar) = {
-    .call = "ag_ge_scalar(x, s)",
-    .shapes = "(...) -> same",
-    .value = "x >= s",
-    .gradient = "none: the result is bool",
-};
-
+COMPARE(ge, ">=")
 Tensor *ag_ge_scalar(Tensor *x, double s) { return ag_ge(x, number_like("ge_scalar", x, s)); }
 
 OP_TEXT(isnan) = {
