@@ -14,8 +14,9 @@ HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS
               $(if $(findstring tcc,$(CC)),-DONE_THREAD) # tcc has no thread-local variables
 
 .DEFAULT_GOAL = test
-test: $(CORE_SUITES) $(BUILD)/tests/test_composed $(BUILD)/notebook
-	@BUILD=$(BUILD) tests/tools/run-suites $(CORE_SUITES) $(BUILD)/tests/test_composed
+CHOSEN      = $(call chosen,$(CORE_SUITES) $(BUILD)/tests/test_composed)
+test: $(CHOSEN) $(BUILD)/tests/test_notebook $(BUILD)/notebook
+	@BUILD=$(BUILD) tests/tools/run-suites $(CHOSEN)
 	@tests/checks/core '$(CC)' $(BUILD)/libtapehead-core.a
 	@tests/checks/one-file $(BUILD) $(filter-out $(call host_objects,$(FUSED:%=autograd/more/%)),$(NOTEBOOK))
 

@@ -85,8 +85,7 @@ $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 have-check:
 	@tests/tools/install-check
 suites: $(TESTS)
-WITHOUT ?= # suites that are left out, in the checkers below, too: alloc_failure
-CHOSEN   = $(filter-out $(WITHOUT:%=$(BUILD)/tests/test_%),$(TESTS))
+CHOSEN   = $(call chosen,$(TESTS))
 test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
 	@BUILD=$(BUILD) tests/tools/run-suites $(CHOSEN)
 	@$(BUILD)/docs --check $(LIBRARY)
@@ -148,10 +147,10 @@ page-test: $(BUILD)/explain $(BUILD)/pronounce ## the page of explain in headles
 live-test: ## the WebAssembly module against the program, and suites built for it (needs node)
 	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
 	@$(MAKE) --no-print-directory run-live-test
-run-live-test: $(LIVE_TESTS) $(BUILD)/explain $(BUILD)/live.wasm.gz
+run-live-test: $(call chosen,$(LIVE_TESTS)) $(BUILD)/explain $(BUILD)/live.wasm.gz
 	@cmp -s $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz || echo 'The page has a module of other sources: make live'
 	@tests/tools/have node:nodejs
-	@RUNNER=tests/live/run tests/tools/run-suites $(LIVE_TESTS)
+	@RUNNER=tests/live/run tests/tools/run-suites $(call chosen,$(LIVE_TESTS))
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@tests/live/test $(BUILD)/explain $(BUILD)/explain.html
 

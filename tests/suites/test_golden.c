@@ -514,6 +514,10 @@ START_TEST(what_is_to_come_has_not_come_yet) {
 }
 END_TEST
 
+/* Also by hand, where no script gives it one; Check's own limit is 4 seconds. */
+START_TEST(every_suite_has_a_limit_of_time) { ck_assert_ptr_nonnull(getenv("CK_DEFAULT_TIMEOUT")); }
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("golden");
     TCase *numbers = tcase_create("numbers");
@@ -531,6 +535,7 @@ int main(void) {
     tcase_add_test(cover, every_golden_is_used_and_no_name_comes_twice);
     tcase_add_loop_test(cover, every_public_function_is_listed, 0, COUNT(headers));
     tcase_add_test(cover, what_is_to_come_has_not_come_yet);
+    tcase_add_test(cover, every_suite_has_a_limit_of_time);
     suite_add_tcase(suite, numbers);
     suite_add_tcase(suite, cover);
     return run_suite(suite);

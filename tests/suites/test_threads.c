@@ -986,7 +986,6 @@ static int answer(const char *question, int number) {
 static TCase *add(Suite *suite, const char *name, const TTest *test, int times) {
     TCase *tcase = tcase_create(name);
     tcase_add_checked_fixture(tcase, one_thread, frame_teardown);
-    tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, test, 0, times);
     suite_add_tcase(suite, tcase);
     return tcase;

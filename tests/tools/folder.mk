@@ -1,5 +1,5 @@
-# folder.mk - stops make with one sentence, before it has made anything, if BUILD is no folder to build in
-# or CC no compiler that builds a program. tests/checks/build tries it.
+# folder.mk - stops make with one sentence, before it has made anything, if BUILD is no folder to build in,
+# CC no compiler that builds a program, or a name in ONLY or WITHOUT no suite. tests/checks/build tries it.
 
 # These goals build nothing: they need no folder to write in and no compiler.
 BUILDS := $(filter-out clean fmt help uninstall,$(or $(MAKECMDGOALS),all))
@@ -19,6 +19,17 @@ endif
 ifneq ($(shell here=$$(pwd -P)/; CDPATH= cd $(FOLDER) 2>/dev/null || exit; there=$$(pwd -P); \
          case $$here in ("$${there%/}"/*) echo above;; esac; ls README.md *.[ch] 2>/dev/null),)
 $(error BUILD=$(ASKED): there are sources in this folder, and make clean would remove them)
+endif
+
+# ONLY=ops,tape runs these suites alone, and WITHOUT=alloc_failure leaves this one out.
+names   = $(subst $(comma), ,$(1))
+named   = $(foreach name,$(call names,$(1)),%/test_$(name)$(EXE) %/test_$(name).wasm)
+chosen  = $(filter-out $(call named,$(WITHOUT)),$(if $(call names,$(ONLY)),$(filter $(call named,$(ONLY)),$(1)),$(1)))
+NAMES  := $(strip $(if $(CORE),composed) $(patsubst tests/suites/test_%.c,%,$(wildcard tests/suites/test_*.c)))
+unknown = $(filter-out $(NAMES),$(call names,$(1)))
+ifneq ($(BUILDS),)
+$(foreach variable,ONLY WITHOUT,$(if $(call unknown,$($(variable))),$(error \
+  $(variable)=$($(variable)): no suite is called $(call unknown,$($(variable))); the suites are $(NAMES))))
 endif
 
 # The machine and the system for which this compiler works: "x86_64-linux-gnu",
