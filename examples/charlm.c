@@ -9,6 +9,7 @@
  */
 #include "common/corpus.h"
 #include "common/draw.h"
+#include "common/plural.h"
 #include "common/training.h"
 #include "common/trigram.h"
 #include "explain/recording.h"
@@ -273,10 +274,11 @@ static void explain(Transformer *net, const Corpus *text) {
     }
     snprintf(words, sizeof words,
              "Layer %" PRId64 " of %" PRId64 " after %" PRId64
-             " steps of training. The model reads "
+             " step%s of training. The model reads "
              "`%.*s` and predicts the character after each of these %" PRId64 "; its loss is %.4f. "
              "Row i of a head is character i; a blank is shown as _.",
-             options.layer, options.layers, run.step, (int)N, characters, N, seen.loss);
+             options.layer, options.layers, run.step, plural(run.step), (int)N, characters, N,
+             seen.loss);
     const Recording recording = {
         .title = "charlm",
         .idea = "The attention of one layer, in the middle of the model's backward pass.",

@@ -11,6 +11,7 @@
  * B sequences, T = --length, H = --heads, E = --hidden, d = E / H, O = --offsets, V = --tokens. The
  * sections: the model, the sequences, training, importance, one example step by step, main.
  */
+#include "common/plural.h"
 #include "common/rank.h"
 #include "common/training.h"
 #include "explain/recording.h"
@@ -169,7 +170,8 @@ static double prune(Heads *net, Measured m, double *kept) {
         int h = 0;
         for (int i = 1; i < options.heads; i++)
             if (kept[i] > kept[h] || (kept[i] > 0 && m.importance[i] < m.importance[h])) h = i;
-        printf("%2d heads  loss %.4f  accuracy %.4f  weakest %d\n", n, m.loss, m.accuracy, h + 1);
+        printf("%2d head%s  loss %.4f  accuracy %.4f  weakest %d\n", n, n == 1 ? " " : "s", m.loss,
+               m.accuracy, h + 1);
         kept[h] = 0;
         m = measure(net, kept);
     }
@@ -278,11 +280,12 @@ static void explain(Heads *net) {
     recording_begin();
     Tensor *loss = ag_cross_entropy(attend(net, &s), s.right, IGNORED, REDUCE_MEAN);
     snprintf(words, sizeof words,
-             "The last place of a sequence of %" PRId64 " tokens, after %" PRId64 " steps of "
-             "training, with %" PRId64 " heads. The model must name %" PRId64
-             " tokens before this place, and row 0 "
+             "The last place of a sequence of %" PRId64 " token%s, after %" PRId64 " step%s of "
+             "training, with %" PRId64 " head%s. The model must name %" PRId64
+             " token%s before this place, and row 0 "
              "of `attention_weights` says where each head looks.",
-             options.length, run.step, options.heads, options.offsets);
+             options.length, plural(options.length), run.step, plural(run.step), options.heads,
+             plural(options.heads), options.offsets, plural(options.offsets));
     const Recording recording = {
         .title = "heads",
         .idea = "A gate of 1 changes nothing, but its gradient says how much its head is needed.",

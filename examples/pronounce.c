@@ -10,6 +10,7 @@
  * are in pronounce/dictionary.c, the model in pronounce/encoder_decoder.c and gru.c. What it is
  * compared with is in pronounce/alignment.c and letter_table.c, and the comparison in score.c.
  */
+#include "common/plural.h"
 #include "common/repository.h"
 #include "common/training.h"
 #include "explain/recording.h"
@@ -306,10 +307,10 @@ static void explain(EncoderDecoder *net) {
     snprintf(title, sizeof title, "pronounce: %s", word->text);
     snprintf(command, sizeof command, "build/pronounce --show %s --explain FILE.html", word->text);
     snprintf(text, sizeof text,
-             "The word %s after %" PRId64 " steps of training. Its sounds are%s; the model's loss "
+             "The word %s after %" PRId64 " step%s of training. It is said%s; the model's loss "
              "is %.4f. A row of `attention_weights` says where the model looks before a sound, the "
              "last row is the end of the word; a column is a letter.",
-             word->text, run.step, sounds, seen.loss);
+             word->text, run.step, plural(run.step), sounds, seen.loss);
     const Recording recording = {
         .title = title,
         .idea = "The loss knows the right sounds; the gradient of the scores finds their letters.",

@@ -13,6 +13,7 @@
 #include "../nn/nn.h"
 #include "common/attention_map.h"
 #include "common/flags.h"
+#include "common/plural.h"
 #include "common/training.h"
 #include "explain/recording.h"
 
@@ -248,12 +249,13 @@ static void explain(Reverse *net) {
     Tensor *logits = ag_linear(recording_join(y), s.W, net->output->bias);
     logits = ag_reshape(logits, SHAPE(-1, options.tokens));
     Tensor *loss = ag_cross_entropy(logits, s.answers, AG_IGNORE_NONE, REDUCE_MEAN);
+    const int64_t places = options.length < QUERIES ? options.length : QUERIES;
     snprintf(words, sizeof words,
-             "The first %" PRId64 " places of a sequence of %" PRId64 " tokens, after %" PRId64
-             " steps of "
+             "The first %" PRId64 " place%s of a sequence of %" PRId64 " token%s, after %" PRId64
+             " step%s of "
              "training. Row i of `attention_weights` should be large in column %" PRId64 " - i.",
-             options.length < QUERIES ? options.length : QUERIES, options.length, run.step,
-             options.length - 1);
+             places, plural(places), options.length, plural(options.length), run.step,
+             plural(run.step), options.length - 1);
     const Recording recording = {
         .title = "reverse",
         .idea = "The loss knows the tokens; its gradient tells each query at which place to look.",

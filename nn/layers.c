@@ -69,9 +69,9 @@ bool nn_linear_prepare(Linear *linear, const Tensor *x) {
     else if (linear->has_bias && !linear->weight != !linear->bias)
         tensor_fail("linear: one of weight and bias was set: a lazy layer needs both, or neither");
     else if (!linear->weight && x->dtype != ours)
-        tensor_fail(
-            "linear: x is %s and the weights would be made as %s: the types must be equal; convert x with ag_to",
-            tensor_dtype_name(x->dtype), tensor_dtype_name(ours));
+        tensor_fail("linear: x is %s and the weights would be made as %s: the types must be equal; "
+                    "convert x with ag_to",
+                    tensor_dtype_name(x->dtype), tensor_dtype_name(ours));
     else if (!linear->weight) draw_parameters(linear, in);
     else if (in != linear->in_features)
         tensor_fail("linear: x is %s: its last size %lld and in_features %lld must be equal",

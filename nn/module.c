@@ -118,8 +118,8 @@ static bool is_taken(const Module *module, const char *name) {
 static bool check_name(const Module *module, const char *name, const char *function) {
     size_t length = name ? strlen(name) : 0;
     if (length == 0 || length >= NN_NAME_SIZE || strchr(name, '.'))
-        tensor_fail("%s: \"%s\" is no name: it needs 1 to %d bytes, no dot among them",
-                    function, name ? name : "", NN_NAME_SIZE - 1);
+        tensor_fail("%s: \"%s\" is no name: it needs 1 to %d bytes, no dot among them", function,
+                    name ? name : "", NN_NAME_SIZE - 1);
     else if (is_taken(module, name))
         tensor_fail("%s: %s has a \"%s\" already", function, module->kind->name, name);
     return !tensor_error();
@@ -165,7 +165,8 @@ bool nn_parameter_path(const void *root, const ModuleSlot *parameter, char *path
     const size_t length = nn_write_path(root, parameter->module, parameter->name, path, size);
     if (length == 0) tensor_fail("parameter_path: \"%s\" is not in this module", parameter->name);
     else if (length >= size)
-        tensor_fail("parameter_path: the path has more than %lld bytes", (long long)size);
+        tensor_fail("parameter_path: the path has more than %lld byte%s", (long long)size,
+                    size == 1 ? "" : "s");
     return length > 0 && length < size;
 }
 

@@ -33,14 +33,14 @@ $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
 $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
-$(BUILD)/tests/test_pronounce: $(call objects,$(wildcard examples/pronounce/*.c))
+$(BUILD)/tests/test_pronounce: $(call objects,$(wildcard examples/pronounce/*.c)) $(COMMON)
 $(patsubst %,$(BUILD)/tests/test_%,explain play rule rule_box sources steps): $(COMMON) $(LESSONS)
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)
 $(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c)) $(JSON)
 $(BUILD)/tests/test_exercises: $(JSON)
-$(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(JSON) $(TEXTS)
+$(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
 $(BUILD)/tests/test_programs: $(call objects,examples/explain/check.c) $(JSON)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a

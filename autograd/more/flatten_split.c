@@ -60,6 +60,7 @@ bool ag_split(Tensor *x, int64_t size, int dim, Tensor **list, int n) {
     const int64_t slices = whole > 0 ? (whole - 1) / size + 1 : 1;
     if (slices == n) return fill_list(x, size, d, list, n);
     return tensor_fail(
-        "split: x is %s: dimension %d has %lld slices of %lld: n is %d and must be %lld",
-        tensor_shape_text(x->shape), dim, (long long)slices, (long long)size, n, (long long)slices);
+        "split: x is %s: dimension %d has %lld slice%s of %lld: n is %d and must be %lld",
+        tensor_shape_text(x->shape), dim, (long long)slices, slices == 1 ? "" : "s",
+        (long long)size, n, (long long)slices);
 }

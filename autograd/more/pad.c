@@ -40,7 +40,7 @@ static bool check_sequence(Tensor **list, int i) {
     if (!tensor_check_readable("pad_sequence", list[i])) return false;
     if (list[i]->dtype != list[0]->dtype)
         return tensor_fail("pad_sequence: sequence 0 is %s and sequence %d is %s: the types must "
-                           "be equal",
+                           "be equal; convert one with ag_to",
                            tensor_dtype_name(list[0]->dtype), i, tensor_dtype_name(list[i]->dtype));
     const Shape shape = list[i]->shape;
     Shape same = list[0]->shape;

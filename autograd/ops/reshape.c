@@ -512,7 +512,8 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
         if (!list[i]) tensor_fail("stack: a tensor of the list is NULL");
         else if (list[i]->dtype != list[0]->dtype)
             tensor_fail(
-                "stack: tensor 0 is %s and tensor %d is %s: the types must be equal; convert one with ag_to",
+                "stack: tensor 0 is %s and tensor %d is %s: the types must be equal; convert one "
+                "with ag_to",
                 tensor_dtype_name(list[0]->dtype), i, tensor_dtype_name(list[i]->dtype));
         else if (!shape_equal(list[i]->shape, first))
             tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",

@@ -1,6 +1,7 @@
 /* corpus.c - a text as numbers: see corpus.h. */
 #include "corpus.h"
 
+#include "plural.h"
 #include "repository.h"
 
 #include <dirent.h>
@@ -112,8 +113,9 @@ static void number(Corpus *text) {
 static bool long_enough(const Corpus *text, const char *path, int64_t least) {
     int64_t last_tenth = text->size - text->held_out;
     if (last_tenth >= least) return true;
-    return tensor_fail("%s: a text of %lld bytes is too short: its last tenth must have %lld",
-                       path ? path : "the sources", (long long)text->size, (long long)least);
+    return tensor_fail("%s: a text of %lld byte%s is too short: its last tenth must have %lld",
+                       path ? path : "the sources", (long long)text->size, plural(text->size),
+                       (long long)least);
 }
 
 bool corpus_read(Corpus *text, const char *path, int64_t least) {

@@ -2,6 +2,7 @@
 #include "sample.h"
 
 #include "../../autograd/autograd.h"
+#include "plural.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static bool describe(const char *path, const Sample *s, const char *problem) {
     tensor_snprintf(shown, sizeof shown, "%s", path);
     return tensor_fail("%s:%lld: the file ends after %lld point%s%s", shown,
                        (long long)s->data.last_line, (long long)s->data.num_rows,
-                       s->data.num_rows == 1 ? "" : "s", problem);
+                       plural(s->data.num_rows), problem);
 }
 
 bool sample_read(Sample *s, const char *path, const char *x_column, const char *y_column) {

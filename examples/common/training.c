@@ -115,8 +115,8 @@ static void check_settings(const Training *run, const TensorDict *dict) {
         const Tensor *there = tensor_dict_get(dict, name);
         if (!there || same(here, there)) continue;
         if (tensor_numel(here) == 1 && tensor_numel(there) == 1)
-            tensor_fail("its %s is %g, and in this run it is %g", name, tensor_item(there),
-                        tensor_item(here));
+            tensor_fail("it was saved with %s = %g, and this run has %s = %g", name,
+                        tensor_item(there), name, tensor_item(here));
         else tensor_fail("its %s is different in this run", name);
     }
 }

@@ -2,6 +2,8 @@
  * input and a dy, and names the element that is wrong on it; the program computes both results. */
 #include "find.h"
 
+#include "../common/plural.h"
+
 #include "calls.h"
 #include "diagnosis.h"
 #include "numbers.h"
@@ -84,8 +86,8 @@ static int array_named(const Exercise *e, const char *name) {
 static const char *wants(const Exercise *e, int array, int64_t n) {
     static char text[64];
     const bool mask = array >= 0 && exercise_array(e, array)->kind == MASK;
-    if (mask) snprintf(text, sizeof text, "%d times true or false, or 1 or 0", (int)n);
-    else snprintf(text, sizeof text, "%d number%s", (int)n, n == 1 ? "" : "s");
+    if (mask) snprintf(text, sizeof text, "%d time%s true or false, or 1 or 0", (int)n, plural(n));
+    else snprintf(text, sizeof text, "%d number%s", (int)n, plural(n));
     return text;
 }
 

@@ -178,8 +178,8 @@ void results_write_json(FILE *file, const void *data) {
     const Results *results = data;
     int score = 0;
     for (int i = 0; i < results->n; i++) score += results->list[i].mark.kind == MARK_RIGHT;
-    fprintf(file, "{\"score\": %d, \"output\": \"%d of %d are right.\", \"tests\": [\n", score,
-            score, results->n);
+    fprintf(file, "{\"score\": %d, \"output\": \"%d of %d %s right.\", \"tests\": [\n", score,
+            score, results->n, score == 1 ? "is" : "are");
     for (int i = 0; i < results->n; i++) {
         write_test(file, &results->list[i]);
         fprintf(file, i + 1 < results->n ? ",\n" : "\n");

@@ -32,7 +32,7 @@ LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) 
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,arrange check deflate formula html picture picture_step picture_tape picture_terms picture_words plan rules tables text worked),$(wildcard examples/explain/*.c)) \
-             examples/recall/model.c examples/common/attention_map.c examples/common/utf8.c) $(BUILD)/obj/wasm/sources.o
+             examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map plural utf8)) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html deflate json program)) $(SOURCED) $(PAGE)
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.

@@ -152,9 +152,10 @@ static void tell_softmax(Lesson *l) {
     else
         say(l, step_backward("A", scores(l)), cell,
             "A score gets its weight times how far its `dA` is above the weighted mean of the row, "
-            "the sum of `A` x `dA`: %s. %d of %d scores are hidden: their weight is 0, and so is "
-            "their gradient.%s",
-            show_slope("A", scores(l), cell), (int)cells, (int)size_of("A"), row_of_one(l));
+            "the sum of `A` x `dA`: %s. %d of %d scores %s hidden: the weight there is 0, and so "
+            "is the gradient.%s",
+            show_slope("A", scores(l), cell), (int)cells, (int)size_of("A"),
+            cells == 1 ? "is" : "are", row_of_one(l));
 }
 
 static void tell_backward(Lesson *l) {

@@ -185,9 +185,9 @@ static void tell_forward(Lesson *l) {
         "A first layer: times `W_1`, plus the bias `b_1`. Farthest from 0 is %s.",
         show_value("P", z));
     say(l, step_forward("relu(P)"), h,
-        "`relu(P)`, the rectified linear unit, keeps what is positive and makes the rest 0: %d of %d numbers are negative here. "
-        "The largest number that stays is %s.",
-        (int)negative, (int)size_of("P"), show_value("relu(P)", h));
+        "`relu(P)`, the rectified linear unit, keeps what is positive and makes the "
+        "rest 0: %d of %d numbers %s negative here. The largest number that stays is %s.",
+        (int)negative, (int)size_of("P"), negative == 1 ? "is" : "are", show_value("relu(P)", h));
     say(l, step_forward("Y"), y,
         "A second layer makes the answer, as large as a word again: farthest from 0 is %s.",
         show_value("Y", y));

@@ -133,8 +133,6 @@ double mean_grad_in_row(const char *weights, int64_t r) {
     return mean;
 }
 
-const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
-
 const char *word_of(const Lesson *l, int64_t i) {
     if (i == l->pad && i >= 0) return "[pad]";
     const int64_t word = i - (l->pad >= 0 && i > l->pad);

@@ -13,6 +13,7 @@
 #ifndef TAPEHEAD_EXAMPLES_TELL_H
 #define TAPEHEAD_EXAMPLES_TELL_H
 
+#include "../common/plural.h"
 #include "lesson.h"
 #include "shown.h"
 
@@ -51,8 +52,6 @@ int64_t rows_of(const char *name), columns_of(const char *name);
 int64_t size_of(const char *name);
 /* The mean of the gradients of row r of weights, weighted by them, which softmax subtracts. */
 double mean_grad_in_row(const char *weights, int64_t r);
-/* "s", or "" for 1. */
-const char *plural(int64_t n);
 /* The word of token i. */
 const char *word_of(const Lesson *l, int64_t i);
 

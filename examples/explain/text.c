@@ -4,6 +4,7 @@
  * sections: words, headings, questions, steps, keys. */
 #include "text.h"
 
+#include "../common/plural.h"
 #include "../common/terminal.h"
 #include "tables.h"
 #include "worked.h"
@@ -209,7 +210,7 @@ static void print_answer(const Json *question) {
         if (numbers) snprintf(text, sizeof text, "%s", number);
     } else if (strcmp(kind, "count") == 0) {
         const int64_t terms = terms_asked_for(question);
-        if (terms >= 0) snprintf(text, sizeof text, "%d terms", (int)terms);
+        if (terms >= 0) snprintf(text, sizeof text, "%d term%s", (int)terms, plural(terms));
     }
     if (!*text) return;
     char answer[1100];

@@ -2,6 +2,8 @@
  * to show, batches. */
 #include "dictionary.h"
 
+#include "../common/plural.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,8 +130,8 @@ static bool check_parts(const Dictionary *d, const char *path) {
     int words[SHOWN + 1] = {0};
     for (int i = 0; i < d->num_words; i++) words[d->word[i].part]++;
     if (words[TRAINED] && words[HELD_OUT] && words[FINAL]) return true;
-    return tensor_fail("%s: a dictionary of %d words is too short for three parts", path,
-                       d->num_in_file);
+    return tensor_fail("%s: a dictionary of %d word%s is too short for three parts", path,
+                       d->num_in_file, plural(d->num_in_file));
 }
 
 /* ---- words to show --------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * score, one example step by step. */
 #include "model.h"
 
+#include "../common/plural.h"
 #include "../explain/recording.h"
 
 #include <inttypes.h>
@@ -141,7 +142,7 @@ void recall_take_map(AttentionMap *map, const Recall *net, const Sequences *s, i
     int n = (int)tensor_get(s->num_pairs, b);
     if (!map_take(map, recall_weights(net), b, net->options.no_mask ? -1 : n)) return;
     map->queries = n;
-    snprintf(map->title, sizeof map->title, "%d pairs", n);
+    snprintf(map->title, sizeof map->title, "%d pair%s", n, plural(n));
     for (int i = 0; i < map->queries; i++)
         snprintf(map->query[i], MAP_LABEL_SIZE, "%c?", letter[(int)tensor_get(s->asked, b, i)]);
     for (int j = 0; j < map->keys; j++)
@@ -220,9 +221,9 @@ char *recall_record(Recall *net, uint64_t seed, int64_t step, const char *comman
     Tensor *loss = loss_of(net, attend(net, q, k, v, &s), &s);
     snprintf(seen, sizeof seen,
              "The first questions of a sequence after %" PRId64
-             " steps of training: %s. A query is "
+             " step%s of training: %s. A query is "
              "the vector of a question; row j of `keys` and of `values` is pair j.",
-             step, example);
+             step, plural(step), example);
     const Recording recording = {
         .title = "recall",
         .idea = "The loss asks for the right value; the gradient of the scores asks for the pair.",

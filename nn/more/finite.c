@@ -25,12 +25,14 @@ static bool check_elements(const void *module, const ModuleSlot *p, const Tensor
     }
     char path[512];
     if (bad == 0 || !nn_parameter_path(module, p, path, sizeof path)) return bad == 0;
+    const int64_t numel = tensor_numel(g);
     const char *infinite = value > 0 ? "inf" : "-inf";
     return tensor_fail(
-        "check_finite: the gradient of %s, %s, is %s at %s: %lld of its %lld elements "
-        "are not finite",
+        "check_finite: the gradient of %s, %s, is %s at %s: %lld of its %lld element%s %s not "
+        "finite",
         path, tensor_shape_text(g->shape), isnan(value) ? "nan" : infinite,
-        tensor_shape_text(first), (long long)bad, (long long)tensor_numel(g));
+        tensor_shape_text(first), (long long)bad, (long long)numel, numel == 1 ? "" : "s",
+        bad == 1 ? "is" : "are");
 }
 
 bool nn_check_finite(void *module) {

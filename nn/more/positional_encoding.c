@@ -50,7 +50,7 @@ static bool check_x(const Tensor *P, const Tensor *x) {
                     (long long)P->shape.dim[1]);
     else if (x->dtype != P->dtype)
         tensor_fail("positional_encoding: x is %s and the encoding was made as %s: the types must "
-                    "be equal",
+                    "be equal; convert x with ag_to",
                     tensor_dtype_name(x->dtype), tensor_dtype_name(P->dtype));
     return !tensor_error();
 }

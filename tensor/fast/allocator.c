@@ -304,7 +304,8 @@ void *tensor_cache_alloc(int64_t size) {
     const int class = is_possible(size) ? class_of((size_t)size) : -1;
     void *block = class >= 0 ? from_list(class) : NULL;
     if (!block && class >= 0) block = from_system(class_size(class));
-    if (!block) return tensor_fail("out of memory: %lld bytes", (long long)size);
+    if (!block)
+        return tensor_fail("out of memory: %lld byte%s", (long long)size, size == 1 ? "" : "s");
     return block;
 }
 

@@ -123,9 +123,10 @@ Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Sha
     const DType dtype = wider ? F32 : (DType)type;
     const int64_t size = dtype_size(dtype), in_file = wider ? 2 : size;
     if (!tensor_shape_fits(shape, size) || tensor_shape_numel(shape) * in_file != bytes)
-        return tensor_file_fail(
-            file, "shape %s of %s does not take its %lld bytes of data", tensor_shape_text(shape),
-            wider ? names[type - FILE_F16] : tensor_dtype_name(dtype), (long long)bytes);
+        return tensor_file_fail(file, "shape %s of %s does not take its %lld byte%s of data",
+                                tensor_shape_text(shape),
+                                wider ? names[type - FILE_F16] : tensor_dtype_name(dtype),
+                                (long long)bytes, bytes == 1 ? "" : "s");
     Tensor *x = tensor_make(shape, dtype);
     bool ok = x && tensor_file_read(file, at, (char *)x->data + (wider ? bytes : 0), bytes);
     if (ok && wider) widen(x, type, high_first);

@@ -7,8 +7,8 @@
 
 bool tensor_text_read(Text *text, const File *file, int64_t at, int64_t size) {
     if (size > file->size - at)
-        return tensor_file_fail(file, "its header of %lld bytes goes beyond its end",
-                                (long long)size);
+        return tensor_file_fail(file, "its header of %lld byte%s goes beyond its end",
+                                (long long)size, size == 1 ? "" : "s");
     char *start =
         malloc((size_t)size +
                (size == 0)); /* the exact size, so that sanitizers see a read beyond the end */

@@ -151,8 +151,9 @@ static bool check_description(const Reader *r, Description *it) {
                                 tensor_name_text(it->type), conversion(it->type));
     const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
     if (it->offsets.ndim == 2 && begin <= end && end <= r->data_size) return true;
-    return tensor_file_fail(&r->file, "its data_offsets %s are no range in the %lld bytes of data",
-                            tensor_shape_text(it->offsets), (long long)r->data_size);
+    return tensor_file_fail(&r->file, "its data_offsets %s are no range in the %lld byte%s of data",
+                            tensor_shape_text(it->offsets), (long long)r->data_size,
+                            r->data_size == 1 ? "" : "s");
 }
 
 static bool take_entry(Reader *r, const char *name) {
@@ -217,8 +218,8 @@ static bool check_tiling(Reader *r) {
                                 (long long)r->place[i].begin, (long long)at);
     }
     if (at == r->data_size) return true;
-    return tensor_file_fail(&r->file, "its tensors take %lld of %lld bytes of data", (long long)at,
-                            (long long)r->data_size);
+    return tensor_file_fail(&r->file, "its tensors take %lld of %lld byte%s of data", (long long)at,
+                            (long long)r->data_size, r->data_size == 1 ? "" : "s");
 }
 
 /* Compares two structs that begin with a name. */

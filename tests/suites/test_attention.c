@@ -970,9 +970,9 @@ START_TEST(a_wrong_mask_is_named) {
     EXPECT_REFUSAL(
         keep, tensor_bernoulli(1, SHAPE(1, 1, 1, 1, 5)),
         "keep is (1, 1, 1, 1, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
-    EXPECT_REFUSAL(
-        window, tensor_bernoulli(1, SHAPE(2, 3, 5)),
-        "window is bool and the scores are float64: the types must be equal; convert window with ag_to");
+    EXPECT_REFUSAL(window, tensor_bernoulli(1, SHAPE(2, 3, 5)),
+                   "window is bool and the scores are float64: the types must be equal; "
+                   "convert window with ag_to");
     EXPECT_REFUSAL(window, tensor_ones(SHAPE(3, 5)),
                    "window is (3, 5): it must be (windows, Q, K), here (windows, 3, 5)");
     EXPECT_REFUSAL(window, tensor_ones(SHAPE(2, 3, 4)),

@@ -126,6 +126,10 @@ START_TEST(what_cannot_be_read_is_said) {
     ck_assert(!corpus_read(&text, "/dev/null", 1));
     expect_error("/dev/null: a text of 0 bytes is too short: its last tenth must have 1");
     corpus_free(&text);
+    ck_assert(!corpus_read(&text, text_file("0", 1), 1));
+    unlink(written);
+    expect_error_like(written, "a text of 1 byte is too short: its last tenth must have 1");
+    corpus_free(&text);
     ck_assert(!corpus_read(&text, "/dev/zero", 1));
     expect_error("/dev/zero: a text of more than 64 MB is too large");
     corpus_free(&text);
@@ -438,7 +442,7 @@ START_TEST(it_says_what_is_wrong) {
     expect_misuse(SMALL " --heads 3");
     expect_misuse(SMALL " --layer 3");
     ck_assert_int_eq(run(SMALL " --steps 1 --save $D/m.safetensors"), 1);
-    expect_failure(SMALL " --load $D/m.safetensors --heads 4", "its heads is 2");
+    expect_failure(SMALL " --load $D/m.safetensors --heads 4", "it was saved with heads = 2");
     ck_assert_int_eq(shell("tr A-Z a-z <LICENSE >$D/other"), 0);
     expect_failure(SMALL " --text $D/other --load $D/m.safetensors", "vocabulary");
 }

@@ -340,6 +340,7 @@ static const struct {
      "shape (2, 3) of float16 does not take its 24 bytes of data"},
     {NPY("'<f2'", "False", "(4611686018427387904,)"), 0,
      "shape (4611686018427387904,) of float16 does not take its 0 bytes of data"},
+    {NPY("'|b1'", "False", "(2, 3)"), 1, "shape (2, 3) of bool does not take its 1 byte of data"},
     {NPY("'|b1'", "True", "(2, 3)"), 0, "shape (2, 3) of bool does not take its 0 bytes of data"},
     {NPY("'<f8'", "False", "(9223372036854775807,)"), 8,
      "shape (9223372036854775807,) of float64 does not take its 8 bytes of data"},
@@ -396,6 +397,7 @@ START_TEST(npy_wrong_beginnings) {
         {"\x93NUMPY\x04\x00\x00\x00", 10, "its version is 4.0: 1.0, 2.0 and 3.0 are read"},
         {"\x93NUMPY\x01\x01\x00\x00", 10, "its version is 1.1: 1.0, 2.0 and 3.0 are read"},
         {"\x93NUMPY\x01\x00", 8, "its header of 0 bytes goes beyond its end"},
+        {"\x93NUMPY\x01\x00\x01\x00", 10, "its header of 1 byte goes beyond its end"},
         {"\x93NUMPY\x01\x00\x05\x00{}  ", 14, "its header of 5 bytes goes beyond its end"},
         {"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14,
          "its header of 4294967295 bytes goes beyond its end"},
@@ -749,6 +751,7 @@ static const struct {
     {"{" ENTRY("a", "\"F32\"", "[1]", "[4,0]") "}", 4,
      "\"a\": its data_offsets (4, 0) are no range in the 4 bytes of data"},
     {"{" GOOD "}", 3, "\"a\": its data_offsets (0, 4) are no range in the 3 bytes of data"},
+    {"{" GOOD "}", 1, "\"a\": its data_offsets (0, 4) are no range in the 1 byte of data"},
     {"{" ENTRY("a", "\"F32\"", "[1]", "[9223372036854775803,9223372036854775807]") "}", 4,
      "\"a\": its data_offsets (9223372036854775803, 9223372036854775807) are no range in the 4 bytes "
      "of data"},
@@ -759,7 +762,7 @@ static const struct {
     {"{" ENTRY("a", "\"F32\"", "[0,9223372036854775807]", "[0,0]") "}", 0,
      "\"a\": shape (0, 9223372036854775807) of float32 does not take its 0 bytes of data"},
     {"{" GOOD "}", 5, "its tensors take 4 of 5 bytes of data"},
-    {"{}", 1, "its tensors take 0 of 1 bytes of data"},
+    {"{}", 1, "its tensors take 0 of 1 byte of data"},
     {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[0,4]") "}", 4,
      "\"b\": its data overlap the data of another tensor"},
     {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[2,6]") "}", 8,
@@ -2067,6 +2070,8 @@ START_TEST(paths_of_parameters) {
     ck_assert_ptr_eq(nn_parameter(root, path), leaf->w);
     ck_assert(!nn_parameter_path(root, w, path, 22 * 24 + 1));
     expect_error("parameter_path: the path has more than 529 bytes");
+    ck_assert(!nn_parameter_path(leaf, w, path, 1));
+    expect_error("parameter_path: the path has more than 1 byte");
     ck_assert(!nn_save(root, "x.safetensors"));
     expect_error("parameter_path: the path has more than 512 bytes");
     ck_assert(!nn_parameter_path(root, NULL, path, sizeof path));

@@ -41,8 +41,10 @@ static void read_tables(void) {
     }
     line = strstr(out, "\n 4 heads") + 1;
     for (int n = HEADS, number; n > 0; n--, line = strchr(line, '\n') + 1) {
-        ck_assert_msg(sscanf(line, "%d heads loss %lf accuracy %lf weakest %d", &number,
-                             &left[n].loss, &left[n].accuracy, &left[n].weakest) == 4,
+        ck_assert_msg(sscanf(line,
+                             n > 1 ? "%d heads loss %lf accuracy %lf weakest %d"
+                                   : "%d head loss %lf accuracy %lf weakest %d",
+                             &number, &left[n].loss, &left[n].accuracy, &left[n].weakest) == 4,
                       "%.80s", line);
         ck_assert_int_eq(number, n);
     }
@@ -103,8 +105,10 @@ START_TEST(models_of_the_same_shapes) {
     run(BEGUN "--save $D/begun");
     run(BEGUN "--no-scale --save $D/unscaled");
     ck_assert_int_eq(shell("! cmp -s $D/begun $D/unscaled"), 0);
-    expect_failure(BEGUN "--no-scale --load $D/begun", "its no_scale is 0, and in this");
-    expect_failure(BEGUN "--heads 2 --load $D/begun", "its heads is 4, and in this");
+    expect_failure(BEGUN "--no-scale --load $D/begun",
+                   "it was saved with no_scale = 0, and this run has no_scale = ");
+    expect_failure(BEGUN "--heads 2 --load $D/begun",
+                   "it was saved with heads = 4, and this run has heads = ");
 }
 END_TEST
 

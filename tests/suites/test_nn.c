@@ -961,7 +961,7 @@ START_TEST(positional_encoding_mistakes) {
     ck_assert_ptr_null(nn_positional_encoding_forward(encoding, wider));
     expect_error(
         "positional_encoding: x is float64 and the encoding was made as float32: the types "
-        "must be equal");
+        "must be equal; convert x with ag_to");
     ck_assert_ptr_null(nn_positional_encoding_forward(encoding, NULL));
     expect_error("positional_encoding: x is NULL");
     tape_end();

@@ -1125,13 +1125,13 @@ START_TEST(a_wrong_tensor_of_a_list_is_named) {
     Tensor *n = tensor_zeros_of(SHAPE(2), I64);
     ck_assert(tape_begin());
     ck_assert_ptr_null(ag_stack((Tensor *[]){x, x, n}, 3, 0));
-    expect_error(
-        "stack: tensor 0 is float64 and tensor 2 is int64: the types must be equal; convert one with ag_to");
+    expect_error("stack: tensor 0 is float64 and tensor 2 is int64: the types must be equal; "
+                 "convert one with ag_to");
     ck_assert_ptr_null(ag_stack((Tensor *[]){x, NULL}, 2, 0));
     expect_error("stack: a tensor of the list is NULL");
     ck_assert_ptr_null(ag_pad_sequence((Tensor *[]){x, x, n}, 3, 0));
     expect_error("pad_sequence: sequence 0 is float64 and sequence 2 is int64: the types must be "
-                 "equal");
+                 "equal; convert one with ag_to");
     ck_assert_ptr_null(ag_pad_sequence((Tensor *[]){x, NULL}, 2, 0));
     expect_error("pad_sequence: sequence 1 is NULL");
     ag_let_go(n);

@@ -337,7 +337,22 @@ START_TEST(explains_what_it_had_learned) {
 }
 END_TEST
 
-/* The programs with flags that select other models. */
+/* "after 1 step", never "1 steps". Returns how many sentences count one. */
+static int count_ones(const Json *sentences) {
+    static const char *const nouns[] = {"step", "token", "head", "place"};
+    int ones = 0;
+    for (const Json *s = sentences->first; s; s = s->next)
+        for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
+            char one[32];
+            snprintf(one, sizeof one, " 1 %s", nouns[i]);
+            const char *at = strstr(s->text, one);
+            ck_assert_msg(!at || at[strlen(one)] != 's', "%s: %s", program, s->text);
+            ones += at != NULL;
+        }
+    return ones;
+}
+
+/* The programs with flags that select other models, after one step. */
 START_TEST(explains_other_models) {
     static const char *const lines[][2] = {{"recall", "--attention additive --dropout 0.3"},
                                            {"recall", "--no-scale --no-mask --pairs 1"},
@@ -352,10 +367,15 @@ START_TEST(explains_other_models) {
     char line[256];
     for (int i = 0; i < NUM_PROGRAMS; i++)
         if (strcmp(programs[i].name, lines[_i][0]) == 0) choose(i);
-    snprintf(line, sizeof line, "--quiet --steps 2 %s --explain $D/page.html", lines[_i][1]);
+    snprintf(line, sizeof line, "--quiet --steps 1 %s --explain $D/page.html", lines[_i][1]);
     run(with(line));
     ck_assert_str_eq(complaints, "");
     expect_page("page.html");
+    Json *tree;
+    tape_of_page("page.html", &tree);
+    const Json *lesson = json_at(json_get(tree, "lessons"), 0);
+    ck_assert_int_gt(count_ones(json_get(lesson, "text")), 0);
+    free(tree);
 }
 END_TEST
 

@@ -805,9 +805,8 @@ START_TEST(the_first_gradient_that_is_not_finite) {
     EXPECT_ELEMENTS(net->W_other->weight->grad, 0, 1, 2, 3, -inf, nan); /* nothing is changed */
     set_gradient(net->scale, tensor_full(SHAPE(1), -nan));              /* now the first of two */
     ck_assert(!nn_check_finite(net));
-    expect_error(
-        "check_finite: the gradient of scale, (1,), is nan at (0,): 1 of its 1 elements are "
-        "not finite");
+    expect_error("check_finite: the gradient of scale, (1,), is nan at (0,): 1 of its 1 element is "
+                 "not finite");
     ck_assert(!nn_check_finite(NULL));
     expect_error("check_finite: the module is NULL");
     nn_free(net);

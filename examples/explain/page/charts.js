@@ -116,8 +116,9 @@ function drawLosses(losses) {
     function show(n) {
         const loss = losses[n], isIn = loss >= limits[0] && loss <= limits[1];
         dot.setAttribute("transform", isIn ? `translate(${x(n)} ${y(loss)})` : "scale(0)");
-        words.textContent = loss === undefined ? `After ${n} steps: beyond this chart.`
-            : `After ${n} steps of SGD the loss is ${bare(loss)}. ` +
+        const steps = n === 1 ? "1 step" : `${n} steps`;
+        words.textContent = loss === undefined ? `After ${steps}: beyond this chart.`
+            : `After ${steps} of SGD the loss is ${bare(loss)}. ` +
             (isLive ? "" : `The tables stay at step ${Controls.stepOfTraining()}.`);
     }
     chart.append(dot);
