@@ -11,11 +11,12 @@
 VERSION := $(shell sed -n 's/.*define TAPEHEAD_VERSION "\([^"]*\)".*/\1/p' tensor/tensor.h)
 BUILD   = $(if $(CORE),build/alone,build)
 # CPPFLAGS and CFLAGS are for each call of the compiler, LDFLAGS and LDLIBS for each link, LIBDIR,
-# INCLUDEDIR and DESTDIR for install.
+# INCLUDEDIR, DOCDIR and DESTDIR for install.
 CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+DOCDIR ?= $(PREFIX)/share/doc
 LIBS    = -lm $(LDLIBS) $(if $(WINDOWS),-static)
 quoted  = '$(subst ','\'',$(1))'
 include tests/tools/folder.mk # is this BUILD a folder to build in, and CC a compiler?
@@ -204,10 +205,15 @@ demo: all ## see it work: every example, and the pictures that they make
 INCLUDE = $(DESTDIR)$(INCLUDEDIR)/tapehead
 LIB     = $(DESTDIR)$(LIBDIR)
 BIN     = $(DESTDIR)$(PREFIX)/bin#  where Windows finds DLLs
+DOC     = $(DESTDIR)$(DOCDIR)/tapehead
+PAGES   = $(addsuffix README.md,$(dir $(HEADERS)))
 # A folder as pkg-config knows it: relative to the prefix, if it is below.
 relative = $(subst :,,$(subst :$(PREFIX)/,$${prefix}/,:$(1)))
+# The installed pages name the sources, and have no links to them.
+unlink   = 's/\[([^]]*)\]\([^)]*\.(c|h|inc|def|py)\)/\1/g'
 install: library ## into PREFIX (/usr/local), or into LIBDIR and INCLUDEDIR, below DESTDIR
-	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))")
+	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))") \
+	    $(foreach page,$(PAGES),"$(DOC)/$(dir $(page))")
 	install -m 644 $(BUILD)/libtapehead.a "$(LIB)"
 ifneq ($(WINDOWS),)
 	install -d "$(BIN)"
@@ -219,6 +225,8 @@ else
 	ln -sf $(SONAME) "$(LIB)/$(SHARED)"
 endif
 	$(foreach header,$(HEADERS),install -m 644 $(header) "$(INCLUDE)/$(header)" &&) true
+	install -m 644 LICENSE functions.html "$(DOC)"
+	$(foreach page,$(PAGES),sed -E $(unlink) $(page) >"$(DOC)/$(page)" &&) true
 	printf '%s\n' $(call quoted,prefix=$(PREFIX)) \
 	    $(call quoted,libdir=$(call relative,$(LIBDIR))) \
 	    $(call quoted,includedir=$(call relative,$(INCLUDEDIR))) \
@@ -226,7 +234,7 @@ endif
 	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -ltapehead' \
 	    $(call quoted,Libs.private: $(LIBS) -pthread) >"$(LIB)/pkgconfig/tapehead.pc"
 uninstall: ## remove the installed files
-	rm -rf "$(INCLUDE)" "$(LIB)/libtapehead.a" "$(LIB)/pkgconfig/tapehead.pc" \
+	rm -rf "$(INCLUDE)" "$(DOC)" "$(LIB)/libtapehead.a" "$(LIB)/pkgconfig/tapehead.pc" \
 	    $(if $(WINDOWS),"$(BIN)/$(SHARED)" "$(LIB)/libtapehead.dll.a",\
 	    "$(LIB)/$(SHARED)" "$(LIB)/$(SONAME)" "$(LIB)/$(FULLNAME)")
 

@@ -200,9 +200,9 @@ fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 
 # CHECK=1 changes nothing, and fails when a page is stale.
-docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md
+docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md, and functions.html
 	@$< $(if $(CHECK),--check) $(LIBRARY)
-$(BUILD)/docs: $(BUILD)/obj/tests/tools/docs.o $(BUILD)/libtapehead.a
+$(BUILD)/docs: $(call objects,tests/tools/docs.c tests/tools/functions.c) $(BUILD)/libtapehead.a
 	$(link) $(LIBS)
 
 size: ## lines of code per folder: the core, the rest of the library, examples, tests

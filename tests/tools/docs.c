@@ -1,12 +1,12 @@
 /* docs.c - `make docs`: rewrites the tables of ops in autograd/README.md, between two marks, from
  * the texts in the library, in the order of tests/suites/ops.def. It also rewrites the line numbers
- * in README.md.
+ * in README.md, and functions.html, the page of all public functions (functions.c).
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
  * docs finds in the SOURCEs the file of each op. It fails if an op of autograd.h is not on the
  * page. */
-#include "../../autograd/op.h"
+#include "docs.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 static char **sources; /* NULL at the end */
 
-static void die(const char *format, ...) {
+void docs_die(const char *format, ...) {
     va_list args;
     va_start(args, format);
     fputs("docs: ", stderr);
@@ -30,13 +30,12 @@ static void die(const char *format, ...) {
     exit(1);
 }
 
-/* A whole file. */
-static char *read_file(const char *path) {
+char *docs_read(const char *path) {
     FILE *file = fopen(path, "r");
     char *text = NULL;
     size_t size = 0;
-    if (!file) die("%s cannot be read: run me from the root of the repository", path);
-    if (getdelim(&text, &size, '\0', file) < 0) die("%s is empty", path);
+    if (!file) docs_die("%s cannot be read: run me from the root of the repository", path);
+    if (getdelim(&text, &size, '\0', file) < 0) docs_die("%s is empty", path);
     fclose(file);
     return text;
 }
@@ -67,12 +66,12 @@ static bool declares(const char *text, const char *function) {
 /* The source that defines the function, as seen from the page's folder. */
 static const char *file_of(const char *function, const char *folder) {
     for (char **path = sources; *path; path++) {
-        char *text = read_file(*path);
+        char *text = docs_read(*path);
         bool here = declares(text, function);
         free(text);
         if (here) return *path + strlen(folder) + 1;
     }
-    die("%s is in a table, but in no source", function);
+    docs_die("%s is in a table, but in no source", function);
     return NULL;
 }
 
@@ -118,6 +117,17 @@ static void op_row(FILE *out, const char *function, const OpText *text, const ch
 #define COMPOSITE(name, ...)   extern const OpText ag_text_##name;
 #include "../suites/ops.def"
 
+#define ANSWER(name)                                                                               \
+    if (!strcmp(function, "ag_" #name)) return &ag_text_##name;
+
+const OpText *docs_text(const char *function) {
+#define ELEMENTWISE(name, ...) ANSWER(name)
+#define OP(name, ...)          ANSWER(name)
+#define COMPOSITE(name, ...)   ANSWER(name)
+#include "../suites/ops.def"
+    return NULL;
+}
+
 static void print_ops(FILE *out) {
     const char *const row_of_table = "../tensor/kernels/elementwise.def";
 #define SECTION(title)         section(out, title, "op|shapes|value|gradient|source|");
@@ -133,9 +143,9 @@ static char *made_anew(const char *path, const char *page, void (*print)(FILE *)
     size_t size;
     const char *begin = strstr(page, BEGIN);
     const char *end = begin ? strstr(begin, END) : NULL;
-    if (!end) die("%s has no marks: %s... -->, and %s", path, BEGIN, END);
+    if (!end) docs_die("%s has no marks: %s... -->, and %s", path, BEGIN, END);
     FILE *out = open_memstream(&text, &size);
-    if (!out) die("no memory");
+    if (!out) docs_die("no memory");
     begin += strcspn(begin, "\n") + 1;
     fwrite(page, 1, (size_t)(begin - page), out);
     print(out);
@@ -165,9 +175,9 @@ static bool read_link(const char *at, LineLink *link) {
 
 /* The number of the first line of the file that contains the text, counted from 1. */
 static int line_of(const LineLink *link) {
-    char *source = read_file(link->path);
+    char *source = docs_read(link->path);
     const char *found = strstr(source, link->text);
-    if (!found) die("README.md: %s has no line with \"%s\"", link->path, link->text);
+    if (!found) docs_die("README.md: %s has no line with \"%s\"", link->path, link->text);
     int line = 1;
     for (const char *at = source; at < found; at++) line += *at == '\n';
     free(source);
@@ -179,7 +189,7 @@ static char *with_line_numbers(const char *page) {
     size_t size;
     LineLink link;
     FILE *out = open_memstream(&text, &size);
-    if (!out) die("no memory");
+    if (!out) docs_die("no memory");
     while (*page) {
         if (*page != '[' || !read_link(page, &link)) {
             fputc(*page++, out);
@@ -203,7 +213,7 @@ static bool write_page(const char *path, const char *before, const char *after, 
         return false;
     }
     FILE *file = fopen(path, "w");
-    if (!file || fputs(after, file) < 0 || fclose(file)) die("%s cannot be written", path);
+    if (!file || fputs(after, file) < 0 || fclose(file)) docs_die("%s cannot be written", path);
     printf("%s\n", path);
     return true;
 }
@@ -211,7 +221,7 @@ static bool write_page(const char *path, const char *before, const char *after, 
 /* Is every function of the header, prefix_something(, on the page? */
 static bool has_all(const char *path, const char *page, const char *header, const char *prefix) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
-    char *text = read_file(header), name[64];
+    char *text = docs_read(header), name[64];
     bool all = true;
     for (const char *at = strstr(text, prefix); at; at = strstr(at + strlen(prefix), prefix)) {
         snprintf(name, sizeof name, "%.*s", (int)strspn(at, letters), at);
@@ -225,7 +235,7 @@ static bool has_all(const char *path, const char *page, const char *header, cons
 
 static bool make_page(const char *path, const char *header, const char *prefix,
                       void (*print)(FILE *), bool only_check) {
-    char *before = read_file(path);
+    char *before = docs_read(path);
     char *after = made_anew(path, before, print);
     const bool current = write_page(path, before, after, only_check);
     const bool fine = has_all(path, after, header, prefix) && current;
@@ -235,11 +245,26 @@ static bool make_page(const char *path, const char *header, const char *prefix,
 }
 
 static bool make_readme(bool only_check) {
-    char *before = read_file("README.md");
+    char *before = docs_read("README.md");
     char *after = with_line_numbers(before);
     const bool fine = write_page("README.md", before, after, only_check);
     free(before);
     free(after);
+    return fine;
+}
+
+static bool make_functions(bool only_check) {
+    static const char path[] = "functions.html";
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out) docs_die("no memory");
+    functions_print(out);
+    fclose(out);
+    char *before = docs_read(path);
+    const bool fine = write_page(path, before, text, only_check);
+    free(before);
+    free(text);
     return fine;
 }
 
@@ -248,5 +273,6 @@ int main(int argc, char **argv) {
     sources = argv + 1 + only_check;
     bool ops = make_page("autograd/README.md", "autograd/autograd.h", "ag_", print_ops, only_check);
     bool lines = make_readme(only_check);
-    return ops && lines ? 0 : 1;
+    bool functions = make_functions(only_check);
+    return ops && lines && functions ? 0 : 1;
 }
