@@ -225,7 +225,7 @@ else
 	ln -sf $(SONAME) "$(LIB)/$(SHARED)"
 endif
 	$(foreach header,$(HEADERS),install -m 644 $(header) "$(INCLUDE)/$(header)" &&) true
-	install -m 644 LICENSE functions.html "$(DOC)"
+	install -m 644 LICENSE nn/functions.html "$(DOC)"
 	$(foreach page,$(PAGES),sed -E $(unlink) $(page) >"$(DOC)/$(page)" &&) true
 	printf '%s\n' $(call quoted,prefix=$(PREFIX)) \
 	    $(call quoted,libdir=$(call relative,$(LIBDIR))) \

@@ -200,7 +200,7 @@ fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 
 # CHECK=1 changes nothing, and fails when a page is stale.
-docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md, and functions.html
+docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md, and nn/functions.html
 	@$< $(if $(CHECK),--check) $(LIBRARY)
 $(BUILD)/docs: $(call objects,tests/tools/docs.c tests/tools/functions.c) $(BUILD)/libtapehead.a
 	$(link) $(LIBS)

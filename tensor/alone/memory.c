@@ -8,8 +8,8 @@ void *tensor_cache_alloc(int64_t size) {
     if (tensor_pending()) return NULL;
     const bool possible = size >= 0 && (uint64_t)size < SIZE_MAX;
     void *block = possible ? malloc((size_t)size + 1) : NULL; /* malloc(0) may return NULL */
-    return block ? block
-                 : tensor_fail("out of memory: %lld byte%s", (long long)size, size == 1 ? "" : "s");
+    if (block) return block;
+    return tensor_fail("out of memory: %lld byte%s", (long long)size, size == 1 ? "" : "s");
 }
 
 void tensor_cache_free(void *block, int64_t size) {

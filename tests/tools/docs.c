@@ -1,6 +1,6 @@
 /* docs.c - `make docs`: rewrites the tables of ops in autograd/README.md, between two marks, from
  * the texts in the library, in the order of tests/suites/ops.def. It also rewrites the line numbers
- * in README.md, and functions.html, the page of all public functions (functions.c).
+ * in README.md, and nn/functions.html, the page of all public functions (functions.c).
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
@@ -254,7 +254,7 @@ static bool make_readme(bool only_check) {
 }
 
 static bool make_functions(bool only_check) {
-    static const char path[] = "functions.html";
+    static const char path[] = "nn/functions.html";
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);

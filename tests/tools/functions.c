@@ -1,4 +1,4 @@
-/* functions.c - functions.html: every public function on one page, from the headers.
+/* functions.c - nn/functions.html: every public function on one page, from the headers.
  *
  * The page has the headers' order, titles and comments. A comment and the declarations after it are
  * an entry, which ends with a blank line or with the next comment. Below the declarations of ops
