@@ -51,12 +51,16 @@ $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o 
 
 WITH_CHECK = $(TESTS:$(BUILD)/tests/%$(EXE)=$(BUILD)/obj/tests/suites/%.o) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
              $(BUILD)/obj/tests/fuzz/target_api.o
-$(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(WINDOWS),-include tests/suites/common_windows.h) $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
+$(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(COUNTED),,-DNOTHING_COUNTED) $(if $(WINDOWS),-include tests/suites/common_windows.h) $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
 # --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error
-# message; malloc and others, so that a test counts allocations or makes them fail; functions of
-# threads and of files. (glibc also has fstat under the name fstat64.)
-$(TESTS) $(BESIDE): WRAP = $(if $(MACOS),,-Wl,--wrap=tensor_fail)
+# message; tensor_cache_alloc, so that a test sees what it leaves in use; malloc and others, so that
+# a test counts allocations or makes them fail; functions of threads and of files. (glibc also has
+# fstat under the name fstat64.) With -flto only calls between parts of the program are replaced, so
+# nothing is counted.
+COUNTED  = $(if $(findstring -flto,$(CFLAGS)),,-Wl,--wrap=tensor_cache_alloc,--wrap=tensor_cache_free)
+WATCHED  = -Wl,--wrap=tensor_fail $(COUNTED)
+$(TESTS) $(BESIDE): WRAP = $(if $(MACOS),,$(WATCHED))
 $(BUILD)/tests/test_alloc_failure: WRAP += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc \
                                           -Wl,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=free
 $(BUILD)/tests/test_attention$(EXE) $(BUILD)/tests/test_allocator: WRAP += -Wl,--wrap=aligned_alloc,--wrap=free
@@ -66,7 +70,7 @@ $(BUILD)/tests/test_threads: | $(BUILD)/$(SHARED)
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename
 $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
-$(BUILD)/fuzz/target_api: WRAP = -Wl,--wrap=tensor_fail $$(pkg-config --libs check)
+$(BUILD)/fuzz/target_api: WRAP = $(WATCHED) $$(pkg-config --libs check)
 $(BUILD)/fuzz/target_tape $(BUILD)/fuzz/target_rule: $(LESSONS)
 $(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/submission.c examples/exercises/numbers.c)
 $(BUILD)/fuzz/target_texts: $(call objects,examples/pronounce/dictionary.c)
@@ -77,7 +81,7 @@ $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 
 $(BUILD)/obj/wasm/tests/%.o: WASM_FIRST = -Itests/live -include tests/live/system.h -DTEST_HOOKS -Wno-deprecated-declarations
 $(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/suites/%.o $(LIVE_SYSTEM) $(WASM)
-	$(quiet)echo "  link $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_LINK) -Wl,--wrap=tensor_fail $(WRAP) $^ -o $@
+	$(quiet)echo "  link $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_LINK) $(WATCHED) $(WRAP) $^ -o $@
 $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 
 # ---- what to do with them -------------------------------------------------------------------------------------

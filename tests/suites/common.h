@@ -15,7 +15,7 @@
 int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 
 void frame_setup(void);    /* float64, seed 0 */
-void frame_teardown(void); /* fails if the test left a tensor, an error or an open tape */
+void frame_teardown(void); /* fails if the test left memory, an error or an open tape */
 TCase *add_framed_case(Suite *suite, const char *name); /* adds a case whose tests run in the
                                                          * frame */
 /* Marks a case whose tests make valgrind leaves out, because they would take it minutes. */
