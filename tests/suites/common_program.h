@@ -48,6 +48,12 @@ bool has_full_disk(void);
 /* As run, but standard output is a pipe whose reader has ended, as with `| head -1`. */
 int run_without_reader(const char *arguments);
 
+/* Is there a pseudo-terminal? A container may have none, and Linux without a /dev/pts: then the
+ * line that this prints names the test, which is left out. */
+bool has_terminal(const char *test);
+/* Opens a pseudo-terminal: both its ends, or -1. */
+int open_terminal(int *slave);
+
 /* Runs the program with a pseudo-terminal as standard output; with "2>&1" among the arguments also
  * as stderr. All output is in out. environment: variables as for env(1), "TERM=xterm LANG=C.UTF-8".
  */

@@ -515,6 +515,7 @@ END_TEST
 
 /* In a terminal, somebody who waits is told for what. */
 START_TEST(a_loop_without_an_end) {
+    if (!has_terminal("a_loop_without_an_end")) return;
     submit(
         3,
         "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) { for (;;) dx[0] = n; }\n");

@@ -2259,6 +2259,7 @@ static const char *const terminal = "TERM=xterm LANG=C.UTF-8";
 
 /* A terminal has colours and waits; q stops, and the end of the input does not. */
 START_TEST(text_on_a_terminal) {
+    if (!has_terminal("text_on_a_terminal")) return;
     program = "explain";
     put(path("keys"), "\n\nq\n");
     ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 <$D/keys"), 0);
@@ -2311,6 +2312,7 @@ START_TEST(keys_on_a_terminal) {
                                           "the step with this name",
                                           ", f3\r\n",
                                           NULL};
+    if (!has_terminal("keys_on_a_terminal")) return;
     program = "explain";
     expect_shown("b15.0\n\nb\nf0\n0\nf5\nq\n", by_name);
     expect_shown("f7\no\nb\no\nq\n", opened);

@@ -418,6 +418,7 @@ END_TEST
 /* ---- the terminal ------------------------------------------------------------------------ */
 
 START_TEST(draws_in_a_terminal) {
+    if (!has_terminal("draws_in_a_terminal")) return;
     ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8", ""), 0);
     ck_assert_ptr_nonnull(strstr(out, "\033[38;5;208m\xE2"));
     ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", ""), 0);

@@ -177,9 +177,9 @@ static bool is_ascii(const char *text) {
     return *text == '\0';
 }
 
-/* On a terminal the maps are blocks of colour and the progress is one line; elsewhere the maps are
- * characters and the progress is a line per report. --quiet prints neither. */
-START_TEST(shows) {
+/* On a terminal the maps are blocks of colour and the progress is one line. */
+START_TEST(shows_on_a_terminal) {
+    if (!has_terminal("shows_on_a_terminal")) return;
     choose(_i);
     int status = run_on_terminal("TERM=xterm LANG=C.UTF-8", with("2>&1"));
     ck_assert_msg(strstr(out, "\rstep ") && strstr(out, "\033[48;5;"), "%s: exit status %d, %s",
@@ -188,7 +188,13 @@ START_TEST(shows) {
     slurp(path("err"), complaints, sizeof complaints);
     ck_assert_msg(strstr(out, "weight 0 |") && !strchr(out, '\033'), "%s: exit status %d, %s%s",
                   program, status, out, complaints);
+}
+END_TEST
 
+/* Elsewhere the maps are characters and the progress is a line per report. --quiet prints neither.
+ */
+START_TEST(shows) {
+    choose(_i);
     expect_trained("");
     ck_assert_msg(is_ascii(out), "%s printed %s", program, out);
     ck_assert_ptr_nonnull(strstr(out, "weight 0 |"));
@@ -756,6 +762,7 @@ int main(void) {
     tcase_add_loop_test(tcase, trains, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, interrupted_without_a_file, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, a_rate_that_is_too_large, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, shows_on_a_terminal, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, shows, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
     tcase_add_loop_test(tcase, explains_other_models, 0, 10);
