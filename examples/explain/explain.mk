@@ -26,7 +26,7 @@ PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html unpack.js page.css.gz page.js.g
 STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step rulebox play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures \
              compare tables layout machine predict arithmetic terms step words questions charts cover planted controls \
-             rulebox exercise change panels share paper keys page play)
+             rulebox exercise change panels share save paper keys page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \

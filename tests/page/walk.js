@@ -140,6 +140,7 @@ async function walk({ number, ids, chosen }) {
     await deepLink(number, open, chosen);
     await keysInGrid(number, chosen);
     await predict(number, open);
+    await saves(`#${number}/${chosen.id}/${chosen.key}`);
 }
 
 async function deepLink(number, open, { id, key, counted }) {
@@ -237,6 +238,40 @@ async function predict(number, open) {
         [...guess.form.querySelectorAll("button")].find(button => button.textContent === "reveal all").click();
         expect(all("#step .tab.main .c").every(cell => cell.textContent !== "?"), where() + ": a number stays hidden");
     }
+    press("h");
+}
+
+/* The texts and the tables of "save this step as SVG"; the link to the file is not followed. */
+function saved() {
+    const { prototype } = HTMLAnchorElement, { click } = prototype;
+    let href = "";
+    $("#b-share").click();
+    prototype.click = function () { ({ href } = this); };
+    all("#panel button").find(each => each.textContent.includes("SVG")).click();
+    prototype.click = click;
+    press("Escape");
+    const picture = new DOMParser().parseFromString(decodeURIComponent(href.slice(href.indexOf(",") + 1)), "image/svg+xml");
+    expect(picture.documentElement.localName === "svg", where() + ": the picture is no SVG");
+    expect(/^@media\(prefers-color-scheme:(dark|light)\){\.c/.test(picture.querySelector("style")?.textContent), where() + ": the picture has one set of colours");
+    return { texts: [...picture.querySelectorAll("text")].map(each => each.textContent),
+        tables: picture.querySelectorAll("g > rect:first-child").length };
+}
+
+/* A saved step has the numbers, the tape and the words of the step, and nothing that is hidden. */
+async function saves(link) {
+    await go(link);
+    const isSeen = each => getComputedStyle(each).opacity !== "0" && each.getClientRects().length > 0,
+        cells = all("#step .c").map(cell => cell.textContent), look = () => {
+            settleMotion();
+            return all("#picture canvas").filter(isSeen).length;
+        };
+    const { texts, tables } = saved(), words = all("#words .text")[0].textContent;
+    for (const text of [...cells, plain(symbolOf(picture.main.t))]) expect(texts.includes(text), `${link}: the picture has no ${text}`);
+    expect(texts.join(" ").replace(/\s/g, "").includes(words.slice(-20).replace(/\s/g, "")), link + ": the picture has no words");
+    expect(tables === look(), `${link}: the picture has ${tables} of ${look()} small tables`);
+    press("h");
+    const hidden = saved(), asked = all("#step .c").filter(cell => cell.textContent === "?").length;
+    expect(asked > 0 && hidden.texts.filter(text => text === "?").length === asked + 1 && hidden.tables === look(), link + ": the picture shows what is hidden");
     press("h");
 }
 

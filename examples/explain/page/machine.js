@@ -134,28 +134,35 @@ function drawOpener(t, n, label) {
     return [opener];
 }
 
-/* The numbers of a tensor as colours: blue above 0, vermillion below. */
-function paint(lesson, t, { cw, ch, gap, w, h }, numbers, kind) {
+/* The numbers of a tensor as colours, blue above 0, vermillion below; canvas.cells says where and how strong. */
+function paint(lesson, t, box, numbers, kind) {
     const ratio = Math.min(3, (devicePixelRatio || 1) * 2),
-        canvas = el("canvas", { width: Math.ceil(w * ratio), height: Math.ceil(h * ratio) });
+        canvas = el("canvas", { width: Math.ceil(box.w * ratio), height: Math.ceil(box.h * ratio) });
     const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement),
-        get = name => style.getPropertyValue(name);
-    const [above, below, empty, grey] = ["--pos", "--neg", "--cell", "--grey"].map(get), line = cw >= 5 ? 1 : 0,
-        isPlain = isWhole(t.type) && kind === "value";
-    const largest = largestOf(numbers.filter(x => Math.abs(x) <= 1e4)),
-        top = kind === "grad" ? lesson.topGrad : lesson.topValue;
+        get = name => style.getPropertyValue(name), empty = get("--cell"),
+        colours = { "--pos": `rgb(${get("--pos")})`, "--neg": `rgb(${get("--neg")})`, "--grey": `rgb(${get("--grey")})` };
+    canvas.cells = cellsOf(lesson, t, box, numbers, kind);
     pen.scale(ratio, ratio);
-    numbers.forEach((x, i) => {
-        const p = Math.floor(i / (t.rows * t.columns)), r = Math.floor(i / t.columns) % t.rows, q = i % t.columns;
-        const at = [p * (t.columns * cw + gap) + q * cw, r * ch, cw - line, ch - line];
+    for (const { at, colour, strength } of canvas.cells) {
         pen.fillStyle = empty;
         pen.fillRect(...at);
-        pen.globalAlpha = isPlain ? (x ? 0.45 : 0) : strengthOf(x, Math.abs(x) > 1e4 ? Math.abs(x) : largest, top);
-        pen.fillStyle = `rgb(${isPlain ? grey : x > 0 ? above : below})`;
+        pen.globalAlpha = strength;
+        pen.fillStyle = colours[colour];
         pen.fillRect(...at);
         pen.globalAlpha = 1;
-    });
+    }
     return canvas;
+}
+
+function cellsOf(lesson, t, { cw, ch, gap }, numbers, kind) {
+    const line = cw >= 5 ? 1 : 0, isPlain = isWhole(t.type) && kind === "value",
+        largest = largestOf(numbers.filter(x => Math.abs(x) <= 1e4)), top = kind === "grad" ? lesson.topGrad : lesson.topValue;
+    return numbers.map((x, i) => {
+        const p = Math.floor(i / (t.rows * t.columns)), r = Math.floor(i / t.columns) % t.rows, q = i % t.columns;
+        return { at: [p * (t.columns * cw + gap) + q * cw, r * ch, cw - line, ch - line],
+            colour: isPlain ? "--grey" : x > 0 ? "--pos" : "--neg",
+            strength: isPlain ? (x ? 0.45 : 0) : strengthOf(x, Math.abs(x) > 1e4 ? Math.abs(x) : largest, top) };
+    });
 }
 
 /* ---- a step ------------------------------------------------------------------------------------------------------- */
