@@ -6,14 +6,13 @@
  * for zeros, and the check of each line. The page and the text in the terminal show these data, and
  * run no op.
  *
- * The sections: the page, the text and the picture, a tape from a file, main.
+ * The sections: the page, the text, a tape from a file, main.
  */
 #include "common/flags.h"
 #include "common/output.h"
 #include "explain/check.h"
 #include "explain/html.h"
 #include "explain/lesson.h"
-#include "explain/picture.h"
 #include "explain/recording.h"
 #include "explain/text.h"
 
@@ -22,7 +21,6 @@
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 20 }; /* of a tape */
-enum { LESSON_OF_SOFTMAX = 2 };
 
 /* The library as a WebAssembly module, an array that the Makefile makes of live.wasm.gz. */
 extern const unsigned char live_wasm[];
@@ -32,7 +30,6 @@ static LessonOptions options = {.dropout = -1, .seed = LESSON_SEED};
 static int64_t lesson; /* 0: all */
 static const char *tape_file;
 static const char *page_file;
-static const char *picture_file;
 static bool text, causal, no_causal;
 static FlagTexts rules;
 
@@ -57,26 +54,16 @@ static void make_page(void) {
     free(json);
 }
 
-/* ---- the text and the picture ---------------------------------------------------------------- */
+/* ---- the text -------------------------------------------------------------------------------- */
 
-/* The lesson and its parts as a tree, the list of them; NULL and an error on failure. The caller
- * frees *tree and *json, which hold the lessons. */
-static const Json *read_lesson(int number, Json **tree, char **json) {
-    *json = lessons_as_json(number, number, options);
-    *tree = *json && !tensor_error() ? json_read(*json) : NULL;
-    const Json *read = json_get(*tree, "lessons");
-    for (const Json *part = read ? read->first : NULL; part; part = part->next)
-        if (!check_tape(json_get(part, "tape"))) return NULL;
-    return read;
-}
-
+/* The lesson and its parts. False and an error on failure. */
 static bool show_lesson(int number) {
-    char *json;
-    Json *tree;
-    const Json *shown = read_lesson(number, &tree, &json);
+    char *json = lessons_as_json(number, number, options);
+    Json *tree = json ? json_read(json) : NULL;
+    const Json *shown = json_get(tree, "lessons");
     bool more = shown != NULL;
     for (const Json *part = more ? shown->first : NULL; part && more; part = part->next) {
-        more = text_show(part);
+        more = check_tape(json_get(part, "tape")) && text_show(part);
         if (more && part->next) printf("\n");
     }
     free(tree);
@@ -91,20 +78,6 @@ static void show_text(void) {
     }
     for (int number = 1; number <= LESSONS && show_lesson(number); number++)
         if (number < LESSONS) printf("\n");
-}
-
-static void make_picture(void) {
-    char *json;
-    Json *tree;
-    Picture picture = {.width = 0};
-    if (!tensor_can_write_file(picture_file)) return;
-    const Json *drawn = json_at(read_lesson((int)lesson, &tree, &json), 0);
-    if (drawn && picture_choose(&picture, drawn) &&
-        output_write(picture_file, picture_write, &picture))
-        printf("%s: the softmax of lesson %d\n", picture_file, (int)lesson);
-    picture_free(&picture);
-    free(tree);
-    free(json);
 }
 
 /* ---- a tape from a file ---------------------------------------------------------------------- */
@@ -179,9 +152,6 @@ static const Flag flags[] = {
     SWITCH_FLAG(
         "--text", text,
         "Print the lesson and write no page. A terminal shows a step at a time; ? lists the keys."),
-    {"--picture", FLAG_OUTPUT, &picture_file, "FILE.svg",
-     "Draw the backward of softmax, in lesson 2 unless --lesson names another, and write no page.",
-     0, 0, NULL, "none"},
     TEXT_FLAG(
         "--tape", tape_file, "FILE.json", "none",
         "Make the page of a tape that a program wrote with tape_write_json, not of a lesson."),
@@ -228,15 +198,7 @@ static const Flag flags[] = {
      0, 0, NULL, "none"},
 };
 
-/* Flags that --picture cannot be combined with. */
-static void check_picture_flags(void) {
-    if (text) flags_misuse("explain", "--picture prints no text: leave out --text");
-    if (page_file) flags_misuse("explain", "--picture writes no page: leave out --page");
-    if (tape_file) flags_misuse("explain", "--picture draws a lesson: leave out --tape");
-}
-
 static void check_flags(void) {
-    if (picture_file) check_picture_flags();
     const char *refused = lesson_refuses((int)lesson, &options);
     if (refused) flags_misuse("explain", "lesson %d takes no %s", (int)lesson, refused);
     if (text && rules.n && lesson == 0)
@@ -252,14 +214,12 @@ static void check_flags(void) {
 int main(int argc, char **argv) {
     flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
                 sizeof flags / sizeof *flags);
-    if (picture_file && lesson == 0) lesson = LESSON_OF_SOFTMAX;
     options.causal = (signed char)(causal - no_causal);
     for (int i = 0; i < rules.n; i++) lesson_set(&options, "formula", rules.text[i]);
     check_flags();
     if (!page_file) page_file = "explain.html";
     if (tape_file) make_page_of_tape();
     else if (text) show_text();
-    else if (picture_file) make_picture();
     else make_page();
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && !output_stdout_ok()) tensor_fail("cannot write to standard output");

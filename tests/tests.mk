@@ -204,8 +204,9 @@ fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 
 # CHECK=1 changes nothing, and fails when a page is stale.
-docs: $(BUILD)/docs ## rewrite the tables of autograd/README.md, and nn/functions.html
+docs: $(BUILD)/docs $(BUILD)/explain ## rewrite the tables of autograd/README.md, nn/functions.html, the picture of README.md
 	@$< $(if $(CHECK),--check) $(LIBRARY)
+	@tests/tools/save-picture $(BUILD)/explain $(if $(CHECK),--check)
 $(BUILD)/docs: $(call objects,tests/tools/docs.c tests/tools/functions.c) $(BUILD)/libtapehead.a
 	$(link) $(LIBS)
 

@@ -2,8 +2,8 @@
  * (examples/explain/page/base.css; test_attention_map compares them), for light and for dark
  * screens.
  *
- * Colour means sign: blue is positive, vermillion negative (Okabe and Ito 2008: readers with any
- * kind of colour vision can tell them apart). All else is neutral.
+ * In the page blue is positive and vermillion negative. No number of these pictures is negative, so
+ * they are blue and otherwise neutral.
  */
 #ifndef TAPEHEAD_EXAMPLES_COLOURS_H
 #define TAPEHEAD_EXAMPLES_COLOURS_H
@@ -20,16 +20,8 @@
 #define LINE_DARK  "#3b4147"
 #define CELL       "#f1f2f2" /* a number of 0 */
 #define CELL_DARK  "#23282d"
-#define ARROW      "#9aa3ad"
-#define ARROW_DARK "#848d96"
-#define BACK       "#c3c9d0" /* an arrow that backward has gone */
-#define BACK_DARK  "#656d75"
-#define GOOD       "#4d7a68"
-#define GOOD_DARK  "#79b79e"
 #define POS        "#0072b2"
 #define POS_DARK   "#2880c4"
-#define NEG        "#d55e00"
-#define NEG_DARK   "#ce600e"
 
 /* The hatch over a masked number: black or white, and its opacity. */
 #define HATCH              "#000000"

@@ -81,7 +81,7 @@ static void caption_line(FILE *file, int y, const char *line) {
     fputs("</text>\n", file);
 }
 
-void svg_begin_plain(FILE *file, int width, int height, const char *title) {
+void svg_begin(FILE *file, int width, int height, const char *title, Caption caption) {
     fprintf(file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
             " viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"" SANS "\" font-size=\"16\""
@@ -92,10 +92,6 @@ void svg_begin_plain(FILE *file, int width, int height, const char *title) {
     write_hatch(file);
     fprintf(file, "<rect class=\"paper\" width=\"%d\" height=\"%d\" fill=\"" PAPER "\"/>\n", width,
             height);
-}
-
-void svg_begin(FILE *file, int width, int height, const char *title, Caption caption) {
-    svg_begin_plain(file, width, height, title);
     fputs("<g font-family=\"" SERIF "\" font-size=\"28\">\n", file);
     svg_text(file, MARGIN, 40, "start", title);
     end_group(file);

@@ -26,8 +26,6 @@ typedef struct {
 enum { SVG_HEADER = 112 }; /* the height of the title and the caption */
 
 void svg_begin(FILE *file, int width, int height, const char *title, Caption caption);
-/* The same without words: the title is for those who do not see the picture. */
-void svg_begin_plain(FILE *file, int width, int height, const char *title);
 void svg_end(FILE *file);
 
 /* text: any bytes. Bytes that XML does not allow are replaced; at most 40 characters are shown.

@@ -1,8 +1,7 @@
 /* test_explain.c - the lessons of build/explain: their numbers are computed once more here, from
  * the tensors on the tape. And the program, its page, its text and its sentences.
  *
- * build/explain --text --lesson 2 >tests/golden/explain_lesson2.txt makes the golden text, and
- * build/explain --picture examples/explain.svg the picture of the first README.
+ * build/explain --text --lesson 2 >tests/golden/explain_lesson2.txt makes the golden text.
  */
 #include "common.h"
 #include "common_page.h"
@@ -12,10 +11,8 @@
 #include "../../examples/explain/deflate.h"
 #include "../../examples/explain/lesson.h"
 #include "../../examples/explain/live.h"
-#include "../../examples/explain/picture.h"
 #include "../../examples/explain/wrong.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1777,87 +1774,6 @@ START_TEST(strings_of_json) {
 }
 END_TEST
 
-/* ---- the picture ----------------------------------------------------------------------------- */
-
-/* The picture shows the dx of the tape, and the terms of its chosen number sum to it. */
-START_TEST(picture_shows_the_tape) {
-    Picture picture;
-    open_case(_i);
-    ck_assert_msg(picture_choose(&picture, tree), "%s", tensor_error());
-    const Part *part = picture.step->part;
-    const Json *line = json_at(lines, part->line);
-    const Json *derivative = json_get(line, "backward")->first;
-    const Json *dx = json_get(derivative, "dx");
-    const TapeTensor *y = &picture.plan.tape.tensors[part->y];
-    double sum = 0;
-    ck_assert_ptr_nonnull(strstr(json_text(line, "op", ""), "softmax"));
-    ck_assert_int_eq(dx->count, y->size);
-    ck_assert_int_eq(picture.panel, picture.chosen / (y->rows * y->columns));
-    for (int64_t i = 0; i < dx->count; i++) {
-        ck_assert(json_number(json_at(dx, i)) == part->dx[i]);
-        sum += y->grad[i] * jacobian(derivative, i, picture.chosen);
-    }
-    expect_near("the sum of the terms", sum, part->dx[picture.chosen], 1e-12);
-    picture_free(&picture);
-    close_case();
-}
-END_TEST
-
-/* Tables do not cover each other, and each stands right of what it was made of. */
-START_TEST(picture_of_the_tape) {
-    Picture picture;
-    open_case(_i);
-    ck_assert_msg(picture_choose(&picture, tree), "%s", tensor_error());
-    const Arrangement *g = &picture.graph;
-    ck_assert_int_ge(g->num_arrows, picture.plan.num_units);
-    for (int i = 0; i < g->num_nodes; i++) {
-        const Placed *a = &g->nodes[i];
-        ck_assert(a->left > -1e-6 && a->right < g->width + 1e-6 &&
-                  a->right - a->left >= a->w - 1e-6);
-        ck_assert(a->y - a->h / 2 > -1e-6 && a->y + a->h / 2 < g->height + 1e-6);
-        for (int k = 0; k < i; k++) {
-            const Placed *b = &g->nodes[k];
-            ck_assert(a->layer != b->layer || fabs(a->y - b->y) >= (a->h + b->h) / 2);
-        }
-    }
-    for (int i = 0; i < g->num_arrows; i++) {
-        Point points[MOST_POINTS];
-        const int n = arrange_points(g, &g->arrows[i], points);
-        ck_assert_int_lt(g->nodes[g->arrows[i].from].layer, g->nodes[g->arrows[i].to].layer);
-        for (int k = 1; k < n; k++) ck_assert(points[k].x > points[k - 1].x);
-    }
-    picture_free(&picture);
-    close_case();
-}
-END_TEST
-
-static void expect_no_picture(const char *sentence) {
-    Picture picture;
-    ck_assert(!picture_choose(&picture, tree));
-    ck_assert_ptr_nonnull(strstr(tensor_error(), sentence));
-    tensor_clear_error();
-    picture_free(&picture);
-}
-
-START_TEST(no_picture_of_what_is_wrong) {
-    Picture picture;
-    open_case(LESSON_2);
-    ck_assert(picture_choose(&picture, tree));
-    Json *line = (Json *)json_at(lines, picture.step->part->line);
-    picture_free(&picture);
-    Json *worst = (Json *)json_get(json_get(line, "backward")->first, "worst");
-    worst->number = 1e-6;
-    expect_no_picture("the gradient of softmax differs from its check");
-    worst->number = 0;
-    Json *unchecked = (Json *)json_get(json_get(line, "backward")->first, "unchecked");
-    unchecked->number = 1;
-    expect_no_picture("differences cannot check the gradient of softmax, so there is no picture");
-    ((Json *)json_get(line, "op"))->text = "tanh";
-    expect_no_picture("this lesson has no softmax to draw");
-    close_case();
-}
-END_TEST
-
 /* The last step leads to an exercise, which is there. */
 START_TEST(lesson_leads_to_an_exercise) {
     char file[96];
@@ -2077,110 +1993,6 @@ START_TEST(text_is_golden) {
 }
 END_TEST
 
-START_TEST(picture_is_golden) {
-    program = "explain";
-    if (!has_set(sets[_i])) return;
-    ck_assert_int_eq(run_line(sets[_i], "--picture $D/made.svg"), 0);
-    ck_assert_str_eq(complaints, "");
-    ck_assert_ptr_nonnull(strstr(out, "/made.svg: the softmax of lesson 2\n"));
-    ck_assert_int_eq(files_in_folder(), 1);
-    ck_assert_msg(shell("cmp $D/made.svg examples/explain.svg") == 0, "%s: another picture",
-                  sets[_i]);
-}
-END_TEST
-
-/* Every lesson has a picture, with each of its reasons for zeros once. */
-START_TEST(picture_of_a_lesson) {
-    char line[80];
-    const int zeros = _i + 1 == 3 ? 1 : 0;
-    program = "explain";
-    snprintf(line, sizeof line, "--lesson %d --picture $D/made.svg", _i + 1);
-    ck_assert_int_eq(run(line), 0);
-    slurp(path("made.svg"), page, sizeof page);
-    ck_assert(!strncmp(page, "<svg ", 5) && strstr(page, "</svg>\n"));
-    ck_assert_ptr_nonnull(strstr(page, "checked by differences<"));
-    ck_assert_ptr_null(strstr(page, "nan"));
-    ck_assert_int_eq(strstr(page, ">masked<") != NULL, zeros);
-    ck_assert_int_eq(strstr(page, ">the weight is exactly 1<") != NULL, zeros);
-    ck_assert_int_eq(strstr(page, " of 3</text>") != NULL, _i + 1 == 5);
-}
-END_TEST
-
-START_TEST(picture_of_the_heads) {
-    program = "explain";
-    ck_assert_int_eq(run("--lesson 5 --heads 2 --causal --picture $D/made.svg"), 0);
-    ck_assert_ptr_nonnull(strstr(out, "lesson 5\n"));
-    slurp(path("made.svg"), page, sizeof page);
-    ck_assert(strstr(page, ">head 1 of 2<") || strstr(page, ">head 2 of 2<"));
-    ck_assert_ptr_nonnull(strstr(page, ">masked<"));
-    ck_assert_int_eq(run("--lesson 2 --words 'unquestionably a b' --picture $D/made.svg"), 0);
-    slurp(path("made.svg"), page, sizeof page);
-    ck_assert_ptr_nonnull(strstr(page, ">unq..<"));
-    ck_assert_ptr_nonnull(strstr(page, ">unquestionably<"));
-}
-END_TEST
-
-/* The numbers between two words of the picture, in their order; returns how many there are. The
- * minus of a number is U+2212. */
-static int numbers_between(const char *begin, const char *end, double numbers[64], double *last) {
-    int n = 0;
-    bool in_tag = false;
-    for (const char *at = begin; at < end;) {
-        char *after;
-        if (*at == '<' || *at == '>') in_tag = *at == '<';
-        if (in_tag || !isdigit((unsigned char)*at)) {
-            at++;
-            continue;
-        }
-        const bool negative = at - begin >= 3 && !strncmp(at - 3, "\xE2\x88\x92", 3);
-        ck_assert_int_lt(n, 64);
-        numbers[n++] = (negative ? -1 : 1) * strtod(at, &after);
-        const char *point = memchr(at, '.', (size_t)(after - at));
-        *last = pow(10, point ? (double)(point + 1 - after) : 0);
-        at = after;
-    }
-    return n;
-}
-
-/* The two lines of numbers are right as they are printed, at any seed. */
-START_TEST(picture_counts_right) {
-    char line[80];
-    double x[64], last = 1;
-    program = "explain";
-    snprintf(line, sizeof line, "--lesson 2 --seed %d --picture $D/made.svg", _i);
-    ck_assert_int_eq(run(line), 0);
-    slurp(path("made.svg"), page, sizeof page);
-    const char *equation = strstr(page, "]</tspan>");
-    const char *mean = strstr(page, "weighted mean = ");
-    ck_assert(equation && mean && equation < mean);
-    int n = numbers_between(equation, mean, x, &last);
-    ck_assert_int_eq(n, 4);
-    expect_near("the number", x[0] * (x[1] - x[2]), x[3], 0.5000001 * last);
-    n = numbers_between(mean, strstr(mean, "</g>"), x, &last);
-    ck_assert_int_eq(n, 7);
-    expect_near("the mean", x[0] * x[1] + x[2] * x[3] + x[4] * x[5], x[6], 0.5000001 * last);
-}
-END_TEST
-
-START_TEST(pictures_that_cannot_be_drawn) {
-    program = "explain";
-#define PICTURE " --picture $D/made.svg"
-    expect_failure("--lesson 5 --heads 1 --tokens 9 --size 1" PICTURE,
-                   ": the picture can show 16 columns and 8 rows: choose a smaller example\n");
-    expect_failure("--lesson 2 --queries 9" PICTURE,
-                   ": the picture can show 16 columns and 8 rows: choose a smaller example\n");
-    expect_failure("--lesson 5 --tokens 1" PICTURE, ": all gradients after this softmax are 0: ");
-    expect_failure("--lesson 5 --tokens 24 --size 4" PICTURE,
-                   ": 24 tokens are too many here: at most 15\n");
-    ck_assert_int_eq(run("--lesson 5 --heads 4 --picture $D/largest.svg"), 0);
-    ck_assert_int_eq(run("--lesson 3 --queries 8 --keys 16 --picture $D/largest.svg"), 0);
-    ck_assert_int_eq(files_in_folder(), 1);
-    expect_failure("--picture $D/nowhere/made.svg",
-                   ": it cannot be written: No such file or directory\n");
-    if (has_full_disk()) expect_failure("--picture /dev/full", ": No space left on device\n");
-}
-END_TEST
-
 /* At most 80 columns, without blanks at the end, plain ASCII. */
 static void expect_neat(void) {
     ck_assert_int_lt(strlen(out), PRINTED_SIZE - 1);
@@ -2251,7 +2063,6 @@ START_TEST(text_of_a_wrong_rule) {
         ck_assert_str_eq(json_text(json_at(json_get(read, "lessons"), i), "rule", "-"),
                          i == LESSON_4 ? "dropout" : "");
     free(read);
-    expect_failure("--break softmax --picture $D/made.svg", "differs from its check");
 }
 END_TEST
 
@@ -2325,28 +2136,13 @@ START_TEST(help) {
     program = "explain";
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
-    static const char *const flags[] = {"--lesson N",
-                                        "--page FILE.html",
-                                        "--text",
-                                        "--tape FILE.json",
-                                        "--picture FILE.svg",
-                                        "--heads N",
-                                        "--queries N",
-                                        "--keys N",
-                                        "--tokens N",
-                                        "--size N",
-                                        "--step N",
-                                        "--dropout NUMBER",
-                                        "--seed N",
-                                        "--causal",
-                                        "--no-scale",
-                                        "--no-mask",
-                                        "--no-causal",
-                                        "--lengths",
-                                        "--window",
-                                        "--additive",
-                                        "--float32",
-                                        "--help"};
+    static const char *const flags[] = {"--lesson N",       "--page FILE.html", "--text",
+                                        "--tape FILE.json", "--heads N",        "--queries N",
+                                        "--keys N",         "--tokens N",       "--size N",
+                                        "--step N",         "--dropout NUMBER", "--seed N",
+                                        "--causal",         "--no-scale",       "--no-mask",
+                                        "--no-causal",      "--lengths",        "--window",
+                                        "--additive",       "--float32",        "--help"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         char line[80];
         snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
@@ -2394,13 +2190,7 @@ START_TEST(misuse) {
                                         "--text --tape $D/tape.json",
                                         "--tape $D/tape.json --lesson 2",
                                         "--tape $D/tape.json --seed 2",
-                                        "--tape $D/a --page $D/a",
-                                        "--picture ''",
-                                        "--picture $D/a.svg --text",
-                                        "--picture $D/a.svg --page $D/a.html",
-                                        "--picture $D/a.svg --tape $D/a.json",
-                                        "--picture $D/a.svg --heads 2",
-                                        "--picture $D/a.svg --lesson 2 --causal"};
+                                        "--tape $D/a --page $D/a"};
     program = "explain";
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_misuse(wrong[i]);
     ck_assert_int_eq(files_in_folder(), 0);
@@ -2558,10 +2348,7 @@ int main(void) {
     tcase_add_test(tcase, broken_json);
     tcase_add_test(tcase, broken_tapes);
     tcase_add_test(tcase, strings_of_json);
-    tcase_add_loop_test(tcase, picture_shows_the_tape, 0, PARTS);
-    tcase_add_loop_test(tcase, picture_of_the_tape, 0, PARTS);
     tcase_add_loop_test(tcase, lesson_leads_to_an_exercise, 0, PARTS);
-    tcase_add_test(tcase, no_picture_of_what_is_wrong);
     tcase_add_test(tcase, requests);
     tcase_add_test(tcase, requests_that_cannot_be);
     tcase = add_program_case(suite, "the program");
@@ -2569,10 +2356,6 @@ int main(void) {
     tcase_add_test(tcase, page_of_the_lessons);
     tcase_add_test(tcase, page_of_one_lesson);
     tcase_add_loop_test(tcase, text_is_golden, 0, SETS);
-    tcase_add_loop_test(tcase, picture_is_golden, 0, SETS);
-    tcase_add_loop_test(tcase, picture_of_a_lesson, 0, LESSONS);
-    tcase_add_test(tcase, picture_of_the_heads);
-    tcase_add_loop_test(tcase, picture_counts_right, 1, 11);
     tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
     tcase_add_test(tcase, text_of_wide_matrices);
     tcase_add_test(tcase, text_of_all_lessons);
@@ -2589,7 +2372,6 @@ int main(void) {
     tcase_add_loop_test(longest, limits_are_true, 0, PARTS);
     tcase_add_loop_test(longest, edits_change_the_leaves, 0, CASES);
     tcase_add_loop_test(longest, training_is_sgd, 0, PARTS * (RULES + 1));
-    tcase_add_test(longest, pictures_that_cannot_be_drawn);
     tcase_add_test(longest, too_large);
     return run_suite(suite);
 }
