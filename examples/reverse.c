@@ -192,7 +192,7 @@ static void report(const Counts *sum, const AttentionMap *maps) {
  * uses the composed path with the same parameters. */
 static void evaluate(Reverse *net) {
     static AttentionMap maps[MAX_HEADS];
-    Counts sum = {0};
+    static Counts sum; /* (gcc 12 at -O3 says of an automatic one that it is not initialized) */
     tensor_manual_seed(~run.seed);
     nn_train(net, false);
     net->attention->fused = false;

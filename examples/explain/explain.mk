@@ -61,7 +61,7 @@ $(BUILD)/live.wasm: $(WASM)
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 	@$(PACK) <$< >$@
 # Scripts and style sheets go into the page without comments and indentation, which would be a tenth of it, and packed,
-# which leaves a third: a page of one lesson is then smaller than 400 KB. Each system with a make and a C compiler has
+# which leaves a third: a page of one lesson then has about 400 KB. Each system with a make and a C compiler has
 # gzip, or one package from it: Debian, macOS, the BSDs, MSYS2, BusyBox.
 squeeze = LC_ALL=C awk -f examples/explain/squeeze.awk
 $(PAGE_AT)/page.css.gz: $(STYLES)
