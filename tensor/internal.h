@@ -25,6 +25,7 @@ typedef struct Storage {
 
 bool tensor_pending(void);                                 /* is an error pending? */
 void *tensor_vfail(const char *format, va_list arguments); /* tensor_fail */
+void *tensor_out_of_memory(int64_t bytes);                 /* NULL, with the error */
 int tensor_vsnprintf(char *text, size_t size, const char *format, va_list arguments);
 /* How many of the n bytes that a longer text was cut to are whole characters of UTF-8: n, or less
  * if the last character was cut. */

@@ -37,6 +37,10 @@ static void check_refs(const char *function, int refs) {
 #endif
 }
 
+void *tensor_out_of_memory(int64_t bytes) {
+    return tensor_fail("out of memory: %lld byte%s", (long long)bytes, bytes == 1 ? "" : "s");
+}
+
 /* Up to FEW bytes are in one block with their Storage, after its header: one allocation instead of
  * two. More bytes have a block of their own, which can be freed before the Storage (tensor_let_go).
  */

@@ -427,7 +427,7 @@ bool tape_write_json(FILE *file) {
     for (int t = 0; !tensor_pending() && tensor[t]; t++)
         write_tensor(json, t ? "," : "", tensor[t]);
     tensor_buffer_print(json, "]}\n");
-    if (json->failed) tensor_fail("out of memory: %lld bytes", (long long)json->size);
+    if (json->failed) tensor_out_of_memory((int64_t)json->size);
     else if (json->size > JSON_BYTES)
         tensor_fail("tape_write_json: the tape takes more than 1 MB: choose a smaller example");
     else if (!tensor_pending() &&

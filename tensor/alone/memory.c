@@ -8,8 +8,7 @@ void *tensor_cache_alloc(int64_t size) {
     if (tensor_pending()) return NULL;
     const bool possible = size >= 0 && (uint64_t)size < SIZE_MAX;
     void *block = possible ? malloc((size_t)size + 1) : NULL; /* malloc(0) may return NULL */
-    if (block) return block;
-    return tensor_fail("out of memory: %lld byte%s", (long long)size, size == 1 ? "" : "s");
+    return block ? block : tensor_out_of_memory(size);
 }
 
 void tensor_cache_free(void *block, int64_t size) {

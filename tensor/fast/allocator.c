@@ -304,9 +304,7 @@ void *tensor_cache_alloc(int64_t size) {
     const int class = is_possible(size) ? class_of((size_t)size) : -1;
     void *block = class >= 0 ? from_list(class) : NULL;
     if (!block && class >= 0) block = from_system(class_size(class));
-    if (!block)
-        return tensor_fail("out of memory: %lld byte%s", (long long)size, size == 1 ? "" : "s");
-    return block;
+    return block ? block : tensor_out_of_memory(size);
 }
 
 void tensor_cache_free(void *block, int64_t size) {
