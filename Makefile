@@ -206,14 +206,14 @@ INCLUDE = $(DESTDIR)$(INCLUDEDIR)/tapehead
 LIB     = $(DESTDIR)$(LIBDIR)
 BIN     = $(DESTDIR)$(PREFIX)/bin#  where Windows finds DLLs
 DOC     = $(DESTDIR)$(DOCDIR)/tapehead
-PAGES   = $(addsuffix README.md,$(dir $(HEADERS)))
+READMES = $(addsuffix README.md,$(dir $(HEADERS)))
 # A folder as pkg-config knows it: relative to the prefix, if it is below.
 relative = $(subst :,,$(subst :$(PREFIX)/,$${prefix}/,:$(1)))
 # The installed pages name the sources, and have no links to them.
 unlink   = 's/\[([^]]*)\]\([^)]*\.(c|h|inc|def|py)\)/\1/g'
 install: library ## into PREFIX (/usr/local), or into LIBDIR and INCLUDEDIR, below DESTDIR
 	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))") \
-	    $(foreach page,$(PAGES),"$(DOC)/$(dir $(page))")
+	    $(foreach page,$(READMES),"$(DOC)/$(dir $(page))")
 	install -m 644 $(BUILD)/libtapehead.a "$(LIB)"
 ifneq ($(WINDOWS),)
 	install -d "$(BIN)"
@@ -226,7 +226,7 @@ else
 endif
 	$(foreach header,$(HEADERS),install -m 644 $(header) "$(INCLUDE)/$(header)" &&) true
 	install -m 644 LICENSE nn/functions.html "$(DOC)"
-	$(foreach page,$(PAGES),sed -E $(unlink) $(page) >"$(DOC)/$(page)" &&) true
+	$(foreach page,$(READMES),sed -E $(unlink) $(page) >"$(DOC)/$(page)" &&) true
 	printf '%s\n' $(call quoted,prefix=$(PREFIX)) \
 	    $(call quoted,libdir=$(call relative,$(LIBDIR))) \
 	    $(call quoted,includedir=$(call relative,$(INCLUDEDIR))) \
