@@ -20,9 +20,8 @@ PACK       = gzip -9n
 
 # explain's lessons, and its page: the sources of the page are arrays of the program. page.css is all
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
-# unpack.js unpacks both in the page.
 PAGE_AT  = $(BUILD)/obj/examples/explain/page
-PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html unpack.js page.css.gz page.js.gz)
+PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html page.css page.js)
 STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step rulebox play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data reasons rules plan views pictures \
              compare tables layout machine predict arithmetic terms step words questions charts cover planted controls \
@@ -31,10 +30,10 @@ LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) 
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
-             $(filter-out $(patsubst %,examples/explain/%.c,check deflate formula html plan rules tables text worked),$(wildcard examples/explain/*.c)) \
+             $(filter-out $(patsubst %,examples/explain/%.c,check formula html plan rules tables text worked),$(wildcard examples/explain/*.c)) \
              examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map plural utf8)) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
-RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html deflate json program)) $(SOURCED) $(PAGE)
+RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json program)) $(SOURCED) $(PAGE)
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
 SOURCED  = $(BUILD)/obj/sources.o
 CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc) \
@@ -56,29 +55,20 @@ $(BUILD)/obj/wasm/sources.o: $(SOURCED:.o=.c) $(BUILD)/flags.wasm
 $(BUILD)/obj/wasm/tensor/fast/fast.o: WASM_SPEED = -O2
 $(BUILD)/live.wasm: $(WASM)
 	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
-# The page unpacks this file. gzip -n stores no name and no time: the same sources, clang and C library make the same
-# bytes.
+# gzip -n stores no name and no time: the same sources, clang and C library make the same bytes.
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
 	@$(PACK) <$< >$@
-# Scripts and style sheets go into the page without comments and indentation, which would be a tenth of it, and packed,
-# which leaves a third: a page of one lesson then has about 400 KB. Each system with a make and a C compiler has
-# gzip, or one package from it: Debian, macOS, the BSDs, MSYS2, BusyBox.
-squeeze = LC_ALL=C awk -f examples/explain/squeeze.awk
-$(PAGE_AT)/page.css.gz: $(STYLES)
-$(PAGE_AT)/page.js.gz: $(SCRIPTS)
-$(PAGE_AT)/page.css.gz $(PAGE_AT)/page.js.gz: examples/explain/squeeze.awk examples/explain/explain.mk
-	@mkdir -p $(@D); $(squeeze) $(filter-out %.awk %.mk,$^) | $(PACK) >$@
-# page.html becomes page_html, an array of its bytes and a 0, and page_html_size; page.js.gz becomes page_js_gz.
+# page.html becomes page_html, an array of its bytes and a 0, and page_html_size.
 array = $(subst .,_,$(basename $(@F)))
-$(PAGE_AT)/page.html.c $(PAGE_AT)/unpack.js.c: $(PAGE_AT)/%.c: examples/explain/page/%
-$(PAGE_AT)/page.css.gz.c $(PAGE_AT)/page.js.gz.c: %.c: %
+$(PAGE_AT)/page.html.c: examples/explain/page/page.html
+$(PAGE_AT)/page.css.c: $(STYLES)
+$(PAGE_AT)/page.js.c: $(SCRIPTS)
 $(MODULE:.o=.c): examples/explain/live.wasm.gz
-$(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/squeeze.awk examples/explain/explain.mk
+$(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/explain.mk
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
 	    echo 'const unsigned char $(array)[] = {'; \
-	    $(if $(filter unpack.%,$(@F)),$(squeeze),cat) $(filter-out %.awk %.mk,$^) | od -An -v -tu1 | \
-	        sed 's/[0-9][0-9]*/&,/g'; \
+	    cat $(filter-out %.mk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
 $(SOURCED:.o=.c): examples/explain/cut.awk $(CUT)
 	@mkdir -p $(@D); LC_ALL=C awk -f $^ >$@

@@ -1,6 +1,6 @@
-/* html.h - the page, one HTML file that needs no network: page/page.html with the style sheets, the
- * scripts, the data and the library in it, packed, and page/unpack.js, which unpacks them. These
- * sources are arrays of this program (see explain.mk). */
+/* html.h - the page, one HTML file that needs no network: page/page.html with the style sheets and
+ * the scripts as they are, the data as JSON, and the library in base64. These sources are arrays of
+ * this program (see explain.mk). */
 #ifndef TAPEHEAD_EXAMPLES_HTML_H
 #define TAPEHEAD_EXAMPLES_HTML_H
 

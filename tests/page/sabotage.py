@@ -1,5 +1,5 @@
 """sabotage.py - how `page-test --sabotage` breaks a page: what is broken, the test that must see it, and the change of the
-page's text. The text is that of the page unpacked: without comments and indentation."""
+page's text."""
 import re
 
 import rulebox
@@ -45,7 +45,7 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'the words tell what is to be predicted': (test_content, lambda s: s.replace('const isHidden = isHiding() && canPredict(step)', 'const isHidden = false')),
         'the picture tells what is to be predicted': (test_content, lambda s: s.replace('"secret-v": isHidden', '"secret-v": false && isHidden')),
         'Tab reaches each cell': (test_content, lambda s: s.replace('each.tabIndex = each === stop ? 0 : -1', 'each.tabIndex = 0')),
-        'Esc loses the focus': (test_content, lambda s: s.replace('byId("step").focus({ preventScroll: true });\nchoose(null);', 'cell.blur();\nchoose(null);')),
+        'Esc loses the focus': (test_content, lambda s: s.replace('byId("step").focus({ preventScroll: true });\n        choose(null);', 'cell.blur();\n        choose(null);')),
         'a button has no name': (test_content, lambda s: s.replace('aria-label="One step on"', '')),
         'a button is small': (test_content, lambda s: s.replace('#predict, #tape, #keys { color', '#predict { height: 12px !important; } #tape { color')),
         'a step is cut off': (test_content, lambda s: s.replace('height = Math.max(least * enlarged(), height - Math.max(0.5, over() * (height + 2) / items.clientHeight))', 'height = 160')),
@@ -63,8 +63,9 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'it moves with reduced motion': (test_form, lambda s: s.replace('prefers-reduced-motion: reduce)").matches', 'prefers-reduced-motion: reduce)").never')),
         'nothing moves': (test_form, lambda s: s.replace('.animate(', '.never?.(')),
         'dark is light': (test_form, lambda s: s.replace('(prefers-color-scheme: dark)', '(min-width: 99999px)')),
-        'a deep link is ignored': (test_form, lambda s: s.replace('moved: false, guessed: null });\ndraw();', 'moved: false, guessed: null, step: 0 });\ndraw();')),
+        'a deep link is ignored': (test_form, lambda s: s.replace('moved: false, guessed: null });\n    draw();', 'moved: false, guessed: null, step: 0 });\n    draw();')),
         'names are HTML': (test_form, lambda s: s.replace('function showTerms() {', 'function showTerms() { const x = document.querySelector("figcaption b"); x["inner" + "HTML"] = x.textContent;')),
+        'a page without scripts shows its frame': (test_form, lambda s: s.replace('main { display: none !important }', 'main { display: none }')),
         'nothing is printed': (test_form, lambda s: s.replace('"beforeprint"', '"beforepaint"')),
         'a control computes nothing': (test_live, lambda s: s.replace('else showLesson(lesson);', 'else void lesson;')),
         'a refused value stays': (test_live, lambda s: s.replace('if (!lesson) changes = before;', 'if (!lesson) void before;')),
@@ -80,11 +81,12 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'the chart shows another step': (test_live, lambda s: s.replace('translate(${x(n)}', 'translate(${x(n + 1)}')),
         'a control is on without the library': (test_refused, lambda s: s.replace('disabled: !Controls.isLive()', 'disabled: false')),
         'a refusal stops the page': (test_refused, lambda s: s.replace('Live.refused = `This browser', 'throw `This browser')),
+        'a browser that cannot unpack is told another reason': (test_refused, lambda s: s.replace('if (!globalThis.DecompressionStream) {', 'if (false) {')),
         'a refusal is not said': (test_refused, lambda s: s.replace('Live.refused = `This browser', 'void `This browser')),
         'the wrong pair is outlined': (test_play, lambda s: s.replace('isAnswer = j === run.map.right[i]', 'isAnswer = j === run.map.right[0]')),
         'a chunk is told to screen readers': (test_play, lambda s: s.replace('if (isTraining()) timer = setTimeout(tick, ', 'if (isTraining()) say(`Step ${run.step}.`), timer = setTimeout(tick, ')),
         'a recording is not replaced': (test_play, lambda s: s.replace('lessons.splice(former < 0 ? lessons.length : former, 1, lesson)', 'lessons.push(lesson)')),
-        'the playground has no tape': (test_play, lambda s: s.replace('buildMachine(pictured, t => record(t.number));\nupdateMachine();', '')),
+        'the playground has no tape': (test_play, lambda s: s.replace('buildMachine(pictured, t => record(t.number));\n        updateMachine();', '')),
         **{what: (test_rules, change) for what, change in rulebox.SABOTAGE.items()},
         'the module does not start': (test_live, lambda s: s.replace('exported._initialize();', 'exported._start();')),
     }

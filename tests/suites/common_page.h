@@ -2,7 +2,7 @@
 #ifndef TESTS_COMMON_PAGE_H
 #define TESTS_COMMON_PAGE_H
 
-/* The JSON in the page, unpacked, which may be written over. It stays until the next call. */
-char *data_in_page(const char *page);
+/* The JSON in the page, which ends behind it from now on. */
+char *data_in_page(char *page);
 
 #endif

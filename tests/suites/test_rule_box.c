@@ -1,7 +1,6 @@
 /* test_rule_box.c - what a box for a rule needs: the help of the language, and for each gradient of
  * a lesson the name of its rule, a right formula, and the names that a formula can use. */
 #include "common.h"
-#include "common_page.h"
 
 #include "../../examples/explain/check.h"
 #include "../../examples/explain/lesson.h"

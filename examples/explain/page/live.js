@@ -82,14 +82,18 @@ const Live = (() => {
 
     /* The object whose answer(text) runs a request; null, and a sentence in Live.refused, if there is none. */
     async function loadOnce() {
-        const source = document.getElementById("wasm");
+        const source = document.getElementById("wasm"); /* a file of gzip, in base64 */
         if (!source) {
             Live.refused = "This page was made without the library in it, so its numbers are recorded ones.";
             return null;
         }
+        if (!globalThis.DecompressionStream) {
+            Live.refused = "This browser cannot unpack the library in this page, so the numbers are recorded ones.";
+            return null;
+        }
         try {
-            const packed = new Blob([Packed.read(source.textContent)]);
-            const bytes = packed.stream().pipeThrough(new DecompressionStream("gzip")); /* while the page goes on */
+            const packed = Uint8Array.from(atob(source.textContent), digit => digit.charCodeAt(0));
+            const bytes = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
             return open(await WebAssembly.compile(await new Response(bytes).arrayBuffer()));
         } catch (error) {
             Live.refused = `This browser refuses WebAssembly here, so the numbers are recorded ones. (${error.message})`;
