@@ -845,7 +845,8 @@ START_TEST(a_fused_module_is_the_other_one) {
     Tensor *k = tensor_randn(SHAPE(2, 5, 5));
     Tensor *v = tensor_randn(SHAPE(2, 5, 4));
     Tensor *c = tensor_randn(SHAPE(2, 3, 6));
-    Tensor *y[2], *dbias[2] = {NULL};
+    Tensor *y[2];
+    Tensor *dbias[2] = {NULL};
     Drawn d = draw_mask(_i, 2, 3, 3, 5);
     for (int training = 0; training < 2; training++) {
         Generator after[2];
