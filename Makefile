@@ -209,8 +209,8 @@ DOC     = $(DESTDIR)$(DOCDIR)/tapehead
 READMES = $(addsuffix README.md,$(dir $(HEADERS)))
 # A folder as pkg-config knows it: relative to the prefix, if it is below.
 relative = $(subst :,,$(subst :$(PREFIX)/,$${prefix}/,:$(1)))
-# The installed pages name the sources, and have no links to them.
-unlink   = 's/\[([^]]*)\]\([^)]*\.(c|h|inc|def|py)\)/\1/g'
+# The installed pages name the sources and the tests, and have no links to them.
+unlink   = 's/\[([^]]*)\]\([^)]*(\.(c|h|inc|def|py)|tests\/[^)]*)\)/\1/g'
 install: library ## into PREFIX (/usr/local), or into LIBDIR and INCLUDEDIR, below DESTDIR
 	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))") \
 	    $(foreach page,$(READMES),"$(DOC)/$(dir $(page))")
