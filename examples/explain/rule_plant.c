@@ -75,7 +75,8 @@ static Tensor *find_gradient(const Planting *p, const char *name) {
 }
 
 bool planted_has_gradient(const TapeLine *line, int k) {
-    return line->out->grad_fn && k < PLANTED_INPUTS && line->in[k] && line->in[k]->requires_grad;
+    return line->out->grad_fn && k < PLANTED_INPUTS && line->n_in <= PLANTED_INPUTS &&
+           line->in[k] && line->in[k]->requires_grad;
 }
 
 /* The line that makes x, with a gradient; -1 if there is none. */

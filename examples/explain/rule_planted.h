@@ -4,7 +4,7 @@
 
 #include "rule_plant.h"
 
-enum { PLANTED_INPUTS = 6 };
+enum { PLANTED_INPUTS = 7 }; /* as many as ag_call takes */
 
 typedef struct {
     int input;
