@@ -551,7 +551,7 @@ static void own_parameter(Module *m, unsigned n) {
 static void call_module(void) {
     const int i = (int)below(MODULES);
     Module *m = modules[i].module;
-    Tensor *x[6];
+    Tensor *x[7];
     if (!m) {
         modules[i].kind = (enum Kind)below(NET + 1);
         modules[i].module = module_new(modules[i].kind);
@@ -567,7 +567,7 @@ static void call_module(void) {
     case 5: nn_clip_grad_norm(m, real()); break;
     case 6: own_parameter(m, below(8)); break;
     default:
-        if (several(x, 6)) borrow(forward(i, x));
+        if (several(x, 7)) borrow(forward(i, x));
     }
 }
 
