@@ -238,13 +238,14 @@ START_TEST(npy_is_numpys) {
 }
 END_TEST
 
-/* Writes a file of version 1 with this header and `data` bytes of data. */
+/* Writes a file of version 1 with this header and `data` bytes of data, which are float32 ones. */
 static void make_npy(const char *header, size_t data) {
     Bytes all = {.size = 10};
     memcpy(all.bytes, "\x93NUMPY\x01\x00", 8);
     all.bytes[8] = (char)(strlen(header) & 0xff);
     all.bytes[9] = (char)(strlen(header) >> 8);
     strcpy(all.bytes + 10, header);
+    for (size_t i = 0; i < data; i++) all.bytes[10 + strlen(header) + i] = "\0\0\x80\x3f"[i % 4];
     spit("x.npy", all.bytes, 10 + strlen(header) + data);
 }
 
@@ -263,8 +264,18 @@ START_TEST(npy_headers_as_python_would_read_them) {
         ck_assert_msg(x != NULL, "%s: %s", header[i], tensor_error());
         ck_assert_str_eq(tensor_shape_text(x->shape), "(2, 3)");
         ck_assert_int_eq(x->stride[0], i == 3 ? 1 : 3);
+        ck_assert(tensor_get(x, (int64_t)1, (int64_t)2) == 1);
         tensor_release(x);
     }
+}
+END_TEST
+
+START_TEST(npy_of_nothing_in_fortran_order) {
+    make_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 0, 3)}", 0);
+    Tensor *x = tensor_load_npy("x.npy");
+    ck_assert_msg(x != NULL, "%s", tensor_error());
+    ck_assert(x->stride[0] == 1 && x->stride[1] == 2 && x->stride[2] == 2);
+    tensor_release(x);
 }
 END_TEST
 
@@ -284,6 +295,9 @@ static const struct {
     {"{'shape': (2,)}", 0, FIELDS},
     {"{'other': 1}", 0, FIELDS},
     {"{'shape': (2,), 'shape': (2,), 'fortran_order': False}", 0, FIELDS},
+    {"{'shape': (), 'shape': (), 'descr': '<f4', 'fortran_order': False}", 4, FIELDS},
+    {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", 4, FIELDS},
+    {"{'fortran_order': False, 'fortran_order': False, 'shape': (), 'descr': '<f4'}", 4, FIELDS},
     {NPY("'<f4'", "False", "(2,)") "x", 8, "byte 55 of the header should be its end"},
     {"{'descr' '<f4'}", 0, "byte 9 of the header should be ':'"},
     {"{'descr': '<f4' 'shape': (2,)}", 0, "byte 16 of the header should be '}'"},
@@ -449,7 +463,11 @@ START_TEST(dict_errors) {
         "\xc0\xaf",         /* '/' in two bytes */
         "\xe0\x80\xaf",     /* in three */
         "\xf0\x80\x80\xaf", /* in four */
-        "\xed\xa0\x80",     /* a surrogate */
+        "\xc1\xbf",         /* the last character of one byte in two */
+        "\xe0\x9f\xbf",     /* the last one of two bytes in three */
+        "\xf0\x8f\xbf\xbf", /* the last one of three bytes in four */
+        "\xed\xa0\x80",     /* the first surrogate */
+        "\xed\xbf\xbf",     /* the last one */
         "\xf4\x90\x80\x80", /* beyond 0x10ffff */
         "\xf8\x88\x80\x80\x80",
         "\xff",
@@ -614,6 +632,30 @@ START_TEST(safetensors_headers_of_any_json) {
 }
 END_TEST
 
+/* The first and the last character of each length in UTF-8, but not 0, and next to surrogates. The
+ * second entry has the first data. */
+START_TEST(safetensors_names_of_all_lengths) {
+    static const char header[] =
+        "{\"\\u0001\\u001f\\u007f\\u0080\\u07ff\\u0800\\ud7ff\\ue000\\uffff\\ud800\\udc00\\udbff\\udfff\":"
+        "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]},"
+        "\"b\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[0,2]}}";
+    static const char name[] =
+        "\x01\x1f\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"
+        "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf";
+    make_safetensors(header, sizeof header - 1, 6);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    ck_assert_int_eq(dict->n, 2);
+    ck_assert_str_eq(dict->entry[0].name, name);
+    ck_assert(tensor_dict_set_metadata(dict, name, name));
+    ck_assert_msg(tensor_save_safetensors(dict, "x.safetensors"), "%s", tensor_error());
+    TensorDict *again = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, again);
+    tensor_dict_free(again);
+    tensor_dict_free(dict);
+}
+END_TEST
+
 /* A bool in a file whose byte is neither 0 nor 1 is true. (C must not read such a bool.) */
 START_TEST(bools_of_any_byte) {
     static const char header[] =
@@ -655,6 +697,7 @@ static const struct {
     {"{\"a\"}", 0, "byte 4 of the header should be ':'"},
     {"{\"a", 0, "byte 3 of the header should be the end of a string"},
     {"{\"a\n\":1}", 0, "byte 3 of the header should be escaped"},
+    {"{\"a\x1f\":1}", 0, "byte 3 of the header should be escaped"},
     {"{'a':1}", 0, "byte 1 of the header should be a string"},
     {"{\"\\x\":1}", 0, "byte 3 of the header should be an escape that means a character"},
     {"{\"\\", 0, "byte 3 of the header should be an escape that means a character"},
@@ -666,6 +709,8 @@ static const struct {
     {"{\"\\ud83d", 0, "byte 8 of the header should be an escape that means a character"},
     {"{\"\\ud83d\\n\":1}", 0, "byte 9 of the header should be an escape that means a character"},
     {"{\"\\ud83d\\ud83d\":1}", 0,
+     "byte 14 of the header should be an escape that means a character"},
+    {"{\"\\ud83d\\ue000\":1}", 0,
      "byte 14 of the header should be an escape that means a character"},
     {"{\"\xff\":1}", 0, "its header is not UTF-8"},
     {"{\"a\":1}", 0, "\"a\": byte 5 of the header should be '{'"},
@@ -683,6 +728,7 @@ static const struct {
     {"{\"__metadata__\":{\"a\":null}}", 0, "byte 21 of the header should be a string"},
     {"{\"__metadata__\":{\"a\":\"b\"", 0, "byte 24 of the header should be '}'"},
     {"{\"__metadata__\":{\"a\":\"b\",\"c\":\"\",\"a\":\"b\"}}", 0, "the name \"a\" is there twice"},
+    {"{\"__metadata__\":{\"c\":\"b\",\"a\":\"\",\"c\":\"b\"}}", 0, "the name \"c\" is there twice"},
     {"{\"__metadata__\":{\"a\":\"b\"},\"__metadata__\":{}}", 0,
      "the name \"__metadata__\" is there twice"},
     {"{\"__metadata__\":{},\"__metadata__\":{\"a\":\"b\"}}", 0,
@@ -744,12 +790,16 @@ static const struct {
     {MORE("1,\"dtype\":\"F32\""), 4, JSON_FIELDS},
     {"{" ENTRY("a", "\"f32\"", "[2]", "[0,4]") "}", 4,
      "\"a\": its type is f32: only F16, BF16, F32, F64, I64 and BOOL are read"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[]") "}", 4,
+     "\"a\": its data_offsets () are no range in the 4 bytes of data"},
     {"{" ENTRY("a", "\"F32\"", "[1]", "[0]") "}", 4,
      "\"a\": its data_offsets (0,) are no range in the 4 bytes of data"},
     {"{" ENTRY("a", "\"F32\"", "[1]", "[0,4,8]") "}", 4,
      "\"a\": its data_offsets (0, 4, 8) are no range in the 4 bytes of data"},
     {"{" ENTRY("a", "\"F32\"", "[1]", "[4,0]") "}", 4,
      "\"a\": its data_offsets (4, 0) are no range in the 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[1,0]") "}", 4,
+     "\"a\": its data_offsets (1, 0) are no range in the 4 bytes of data"},
     {"{" GOOD "}", 3, "\"a\": its data_offsets (0, 4) are no range in the 3 bytes of data"},
     {"{" GOOD "}", 1, "\"a\": its data_offsets (0, 4) are no range in the 1 byte of data"},
     {"{" ENTRY("a", "\"F32\"", "[1]", "[9223372036854775803,9223372036854775807]") "}", 4,
@@ -764,6 +814,8 @@ static const struct {
     {"{" GOOD "}", 5, "its tensors take 4 of 5 bytes of data"},
     {"{}", 1, "its tensors take 0 of 1 byte of data"},
     {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[0,4]") "}", 4,
+     "\"b\": its data overlap the data of another tensor"},
+    {"{" GOOD "," ENTRY("b", "\"BOOL\"", "[1]", "[3,4]") "}", 4,
      "\"b\": its data overlap the data of another tensor"},
     {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[2,6]") "}", 8,
      "\"b\": its data begin at byte 2, and the data before them end at 4"},
@@ -1337,7 +1389,7 @@ START_TEST(a_header_without_memory_leaves_the_old_file) {
 }
 END_TEST
 
-/* 2001 pairs of 50 KB each: more than 100 MB. */
+/* 2001 pairs of 50 KB each: more than 100 MB. With a shorter pair it is as long as it may be. */
 START_TEST(a_header_that_is_too_long) {
     static char key[24997];
     memset(key, 'x', sizeof key - 1);
@@ -1348,6 +1400,12 @@ START_TEST(a_header_that_is_too_long) {
     expect_error("save_safetensors: x.safetensors: its header of 100046016 bytes is longer than "
                  "100000000");
     ck_assert_int_eq(entries(".", false), 0);
+    pairs[0] = (Metadata){key + 46016 / 2, key + 46016 / 2};
+    ck_assert_msg(tensor_save_safetensors(&dict, "/dev/null"), "%s", tensor_error());
+    pairs[0].value--;
+    ck_assert(!tensor_save_safetensors(&dict, "/dev/null"));
+    expect_error("save_safetensors: /dev/null: its header of 100000008 bytes is longer than "
+                 "100000000");
 }
 END_TEST
 
@@ -2100,6 +2158,7 @@ int main(void) {
     tcase_add_test(npy, npy_keeps_every_bit);
     tcase_add_loop_test(npy, npy_is_numpys, 0, COUNT(npy_golden));
     tcase_add_test(npy, npy_headers_as_python_would_read_them);
+    tcase_add_test(npy, npy_of_nothing_in_fortran_order);
     tcase_add_loop_test(npy, npy_wrong_headers, 0, COUNT(npy_wrong));
     tcase_add_test(npy, npy_of_other_kinds);
     tcase_add_test(npy, npy_wrong_beginnings);
@@ -2111,6 +2170,7 @@ int main(void) {
     tcase_add_test(safetensors, safetensors_is_pythons);
     tcase_add_test(safetensors, safetensors_of_nothing);
     tcase_add_test(safetensors, safetensors_headers_of_any_json);
+    tcase_add_test(safetensors, safetensors_names_of_all_lengths);
     tcase_add_test(safetensors, bools_of_any_byte);
     tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
     tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 2);
