@@ -89,6 +89,9 @@ $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 have-check:
 	@tests/tools/install-check
 suites: $(TESTS)
+# Everything that this compiler makes; only clang links libFuzzer's targets.
+everything: all suites $(BENCHES) $(FUZZERS) $(BESIDE) $(BUILD)/docs $(BUILD)/failmalloc.so \
+            $(call objects,$(wildcard tests/fuzz/*.c))
 CHOSEN   = $(call chosen,$(TESTS))
 test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
 	@BUILD=$(BUILD) tests/tools/run-suites $(CHOSEN)
@@ -213,5 +216,5 @@ $(BUILD)/docs: $(call objects,tests/tools/docs.c tests/tools/functions.c) $(BUIL
 size: ## lines of code per folder: the core, the rest of the library, examples, tests
 	@tests/tools/print-size
 
-.PHONY: tests suites test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test \
+.PHONY: tests suites everything test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test \
         live-test run-live-test failmalloc coverage mutants thorough lint fmt docs size have-check have-lint

@@ -205,7 +205,7 @@ static void print_example(const Sequences *s, char *text, size_t size) {
 
 char *recall_record(Recall *net, uint64_t seed, int64_t step, const char *command) {
     static Labels labels;
-    char example[512], seen[768];
+    char example[512], seen[sizeof example + 192]; /* the example and the words around it */
     tensor_manual_seed(~seed);
     nn_train(net, true);
     recording_prepare(net);

@@ -6,7 +6,7 @@
 
 void *tensor_cache_alloc(int64_t size) {
     if (tensor_pending()) return NULL;
-    const bool possible = size >= 0 && (uint64_t)size < SIZE_MAX;
+    const bool possible = size >= 0 && size < PTRDIFF_MAX;
     void *block = possible ? malloc((size_t)size + 1) : NULL; /* malloc(0) may return NULL */
     return block ? block : tensor_out_of_memory(size);
 }
