@@ -172,14 +172,15 @@ static void take_map(AttentionMap *map, const Reverse *net, Tensor *tokens, int 
 }
 
 static void report(const Counts *sum, const AttentionMap *maps) {
+    const int64_t heads = options.heads;
     const double sequences = BATCHES * AT_ONCE, queries = sequences * (double)options.length;
     double largest = 0;
-    training_show(&run, maps, (int)options.heads);
+    training_show(&run, maps, (int)heads);
     if (!run.quiet && !tensor_error())
         printf("what dropout leaves of the loss, dropout^heads log(tokens): %.4f\n",
-               pow(options.dropout, (double)options.heads) * log((double)options.tokens));
-    for (int h = 0; h < options.heads; h++) {
-        largest += sum->largest[h] / (queries * (double)options.heads);
+               pow(options.dropout, (double)heads) * log((double)options.tokens));
+    for (int h = 0; h < heads; h++) {
+        largest += sum->largest[h] / (queries * (double)heads);
         if (!run.quiet && !tensor_error())
             printf("head %d: %.4f of the queries look most at key n-1-i, mean weight there %.4f\n",
                    h + 1, sum->largest[h] / queries, sum->weight[h] / queries);
@@ -192,7 +193,7 @@ static void report(const Counts *sum, const AttentionMap *maps) {
  * uses the composed path with the same parameters. */
 static void evaluate(Reverse *net) {
     static AttentionMap maps[MAX_HEADS];
-    static Counts sum; /* (gcc 12 at -O3 says of an automatic one that it is not initialized) */
+    Counts sum = {0};
     tensor_manual_seed(~run.seed);
     nn_train(net, false);
     net->attention->fused = false;

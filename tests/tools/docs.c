@@ -32,10 +32,11 @@ void docs_die(const char *format, ...) {
 
 char *docs_read(const char *path) {
     FILE *file = fopen(path, "r");
-    char *text = NULL;
-    size_t size = 0;
     if (!file) docs_die("%s cannot be read: run me from the root of the repository", path);
-    if (getdelim(&text, &size, '\0', file) < 0) docs_die("%s is empty", path);
+    const long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
+    rewind(file);
+    char *text = size > 0 ? calloc((size_t)size + 1, 1) : NULL;
+    if (!text || fread(text, 1, (size_t)size, file) != (size_t)size) docs_die("%s is empty", path);
     fclose(file);
     return text;
 }
