@@ -149,10 +149,10 @@ struct AgFunction {
     /* Returns the result, a new reference; NULL with an error. If somebody else holds the tensor,
      * an input for example, the result of the op is a view of it. */
     Tensor *(*forward)(const AgCall *call);
-    /* Sets dx[i], a new reference, at least where in[i] requires a gradient: in in[i]'s type and
-     * shape, or in a shape that in[i] broadcasts to (it is summed back). All dx[i] are NULL before.
-     * dy, the gradient of the result, has at least one element. backward NULL: the result has no
-     * gradient. */
+    /* Sets dx[i], a new reference, at least where in[i] required a gradient when the function was
+     * applied: in in[i]'s type and shape, or in a shape that in[i] broadcasts to (it is summed
+     * back). All dx[i] are NULL before. dy, the gradient of the result, has at least one element.
+     * backward NULL: the result has no gradient. */
     void (*backward)(const AgCall *call, Tensor *dy, Tensor **dx);
 };
 

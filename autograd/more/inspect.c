@@ -173,7 +173,7 @@ typedef struct {
 typedef struct {
     double exact, error; /* J, and the smallest error of a step */
     double size;         /* the largest |J[j, i] x[i]| of the row: what y[j] is computed from */
-    bool is_kink;        /* y[j] has another slope on each side of x[i] */
+    bool is_kink;        /* y[j] has another slope on each side of x[i], and J is between them */
     Quotients known;
 } Row;
 
@@ -214,7 +214,8 @@ static Slopes slopes_of(Tensor *const y[3], int64_t j, double h, double size) {
     return (Slopes){(at[1] - at[0]) / h, (at[2] - at[1]) / h, 2 * DBL_EPSILON * size / h};
 }
 
-/* Is x a kink for the derivatives that no difference confirmed? */
+/* Is x a kink for the derivatives that no difference confirmed? There any slope between the two is
+ * right (a subgradient), and any other is wrong. */
 static void find_kinks(const Node *n, double *x, int64_t rows, Row *row) {
     const double step = ag_difference_step(*x, 1e-5, 0);
     Tensor *y[2][3];
@@ -223,7 +224,10 @@ static void find_kinks(const Node *n, double *x, int64_t rows, Row *row) {
             y[k][p] = forward_at(n, x, *x + (p - 1) * (k ? AG_KINK_STEPS * step : step));
     for (int64_t j = 0; j < rows && !tensor_pending(); j++) {
         const Slopes smaller = slopes_of(y[0], j, step, row[j].size);
-        row[j].is_kink = ag_is_kink(smaller, slopes_of(y[1], j, AG_KINK_STEPS * step, row[j].size));
+        const Slopes larger = slopes_of(y[1], j, AG_KINK_STEPS * step, row[j].size);
+        const bool between = row[j].exact >= fmin(smaller.left, smaller.right) - right &&
+                             row[j].exact <= fmax(smaller.left, smaller.right) + right;
+        row[j].is_kink = between && ag_is_kink(smaller, larger);
     }
     for (int k = 0; k < 2; k++)
         for (int p = 0; p < 3; p++) tensor_release(y[k][p]);

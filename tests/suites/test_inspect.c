@@ -478,20 +478,33 @@ START_TEST(a_check_steps_as_far_as_the_number_is_large) {
 }
 END_TEST
 
-/* Differences check no derivative at a kink, and all others of the line. */
+static Tensor *own_relu(const AgCall *call) { return tensor_retain(ag_relu(call->in[0])); }
+
+static void five_dy(const AgCall *call, Tensor *dy, Tensor **dx) {
+    (void)call;
+    dx[0] = tensor_retain(ag_scale(dy, 5));
+}
+
+/* Differences check no slope between the two of a kink, and all others of the line. */
 START_TEST(a_kink_is_not_a_wrong_rule) {
+    static const AgFunction steep = {"steep", NULL, NULL, own_relu, five_dy};
     Tensor *x = LEAF(SHAPE(3), 0, 1, -1);
+    Tensor *zero = LEAF(SHAPE(1), 0);
     ck_assert(tape_begin());
     tape_keep_grads(true);
     Tensor *wrong = wrong_square(ag_relu(x));
-    ck_assert(ag_backward(ag_sum(wrong)));
+    Tensor *outside = ag_call(&steep, 1, &zero, NULL); /* 5, where the slopes are 0 and 1 */
+    ck_assert(ag_backward(ag_sum(ag_add(wrong, outside))));
     Json *json = tape_as_json();
     ck_assert_double_eq(check_of(json, 0, 0, "unchecked"), 1);
     ck_assert(check_of(json, 0, 0, "worst") < 1e-6);
     ck_assert_double_eq(check_of(json, 1, 0, "unchecked"), 0);
     ck_assert(check_of(json, 1, 0, "worst") > 1e-5);
+    ck_assert_double_eq(check_of(json, 2, 0, "unchecked"), 0);
+    ck_assert(check_of(json, 2, 0, "worst") > 0.5);
     free_json(json);
     tape_end();
+    tensor_release(zero);
     tensor_release(x);
 }
 END_TEST
