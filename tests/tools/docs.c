@@ -83,14 +83,6 @@ static void cell(FILE *out, const char *text) {
     fputs(" |", out);
 }
 
-/* Writes a row: the cells (NULL after the last), then the paper and the file. */
-static void row(FILE *out, const char *const *cells, const char *paper, const char *file) {
-    const char *base = strrchr(file, '/');
-    fputs("|", out);
-    for (; *cells; cells++) cell(out, *cells);
-    fprintf(out, " %s%s[`%s`](%s) |\n", paper, *paper ? ", " : "", base ? base + 1 : file, file);
-}
-
 /* Writes the head of a table. */
 static void section(FILE *out, const char *title, const char *head) {
     fprintf(out, "\n### %s\n\n|", title);
@@ -102,13 +94,18 @@ static void section(FILE *out, const char *title, const char *head) {
     fputs("\n", out);
 }
 
-/* Writes the row of an op or of a function of ops. */
+/* Writes the row of an op or of a function of ops. Its call is a link to its source. */
 static void op_row(FILE *out, const char *function, const OpText *text, const char *file) {
-    char call[128];
-    snprintf(call, sizeof call, "`%s`", text->call);
-    if (!file) file = file_of(function, "autograd");
-    row(out, (const char *[]){call, text->shapes, text->value, text->gradient, NULL},
-        text->source ? text->source : "", file);
+    char call[256], value[512];
+    snprintf(call, sizeof call, "[`%s`](%s)", text->call,
+             file ? file : file_of(function, "autograd"));
+    snprintf(value, sizeof value, text->source ? "%s (%s)" : "%s", text->value, text->source);
+    fputs("|", out);
+    cell(out, call);
+    cell(out, text->shapes);
+    cell(out, value);
+    cell(out, text->gradient);
+    fputs("\n", out);
 }
 
 /* ---- the pages ------------------------------------------------------------------------------- */
@@ -131,7 +128,7 @@ const OpText *docs_text(const char *function) {
 
 static void print_ops(FILE *out) {
     const char *const row_of_table = "../tensor/kernels/elementwise.def";
-#define SECTION(title)         section(out, title, "op|shapes|value|gradient|source|");
+#define SECTION(title)         section(out, title, "op|shapes|value|gradient|");
 #define ELEMENTWISE(name, ...) op_row(out, "ag_" #name, &ag_text_##name, row_of_table);
 #define OP(name, ...)          op_row(out, "ag_" #name, &ag_text_##name, NULL);
 #define COMPOSITE(name, ...)   op_row(out, "ag_" #name, &ag_text_##name, NULL);
