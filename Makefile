@@ -111,8 +111,8 @@ LIBRARY  = $(sort $(filter-out $(KERNELS) $(ALONE) $(ELSEWHERE),$(wildcard tenso
              autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))
 ELSEWHERE = tensor/files/$(if $(WINDOWS),replace,win32).c # what only other systems need
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
-SOURCES  = $(wildcard $(foreach folder,tensor autograd nn examples tests,\
-           $(folder)/*.[ch] $(folder)/*.inc $(folder)/*/*.[ch] $(folder)/*/*.inc))
+SOURCES  = $(sort $(wildcard $(foreach folder,tensor autograd nn examples tests tests/suites,\
+           $(folder)/*.[ch] $(folder)/*.inc $(folder)/*/*.[ch] $(folder)/*/*.inc)))
 
 objects  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) tensor/number.c tensor/print.c \
@@ -164,7 +164,7 @@ $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # sanitizer nothing is fused, because its checks would stand between some products and sums.
 $(BUILD)/obj/tensor/fast/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
 $(BUILD)/obj/tensor/fast/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
-# The library runs in threads with little stack (tests/suites/test_stacks.c); at -O0 each temporary has a place
+# The library runs in threads with little stack (tests/suites/library/test_stacks.c); at -O0 each temporary has a place
 # of its own there.
 $(OBJECTS): STACK = $(if $(DEV),$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-Wframe-larger-than=16384))
 

@@ -30,19 +30,21 @@ $(BUILD)/host/%.o: %.c $(BUILD)/flags
 	@echo "  cc   $@"; mkdir -p $(@D); $(HOST) $(HOST_FLAGS) $$(pkg-config --cflags check) -MMD -MP -c $< -o $@
 WATCHED     = -Wl,--wrap=tensor_fail,--wrap=tensor_cache_alloc,--wrap=tensor_cache_free # as in tests.mk
 $(BUILD)/tests/test_attention: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
-$(CORE_SUITES): $(BUILD)/tests/%: $(BUILD)/host/tests/suites/%.o $(call host_objects,tests/suites/common.c tests/suites/common_program.c $(HOST_C)) \
+$(filter-out %/test_notebook,$(CORE_SUITES)): $(BUILD)/tests/%: $(BUILD)/host/tests/suites/library/%.o
+$(BUILD)/tests/test_notebook: $(BUILD)/host/tests/suites/programs/test_notebook.o
+$(CORE_SUITES): $(call host_objects,tests/suites/common.c tests/suites/common_program.c $(HOST_C)) \
                 $(BUILD)/libtapehead-core.a
-	@echo "  link $@"; mkdir -p $(@D); $(HOST) $(WATCHED) $(WRAP) $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
+	@echo "  link $@"; mkdir -p $(@D); $(HOST) $(WATCHED) $(WRAP) $(filter %.o,$^) $(filter %.a,$^) $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
 # The documents once more, with what the core composes in place of the other ring's fused ops.
 FUSED    = fused_attention.c additive_scores.c
-$(BUILD)/tests/test_composed: $(call host_objects,tests/suites/test_seeds.c tests/suites/common.c tests/suites/common_program.c \
+$(BUILD)/tests/test_composed: $(call host_objects,tests/suites/library/test_seeds.c tests/suites/common.c tests/suites/common_program.c \
                 $(filter-out $(FUSED:%=autograd/more/%),$(HOST_C))) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; mkdir -p $(@D); $(HOST) $(WATCHED) -Wl,--defsym=ag_op_attention=0,--defsym=ag_op_additive_scores=0 \
 	    -Wl,--defsym=ag_attention_scaled=0 $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
 NOTEBOOK = $(call host_objects,examples/notebook.c $(filter-out %/windows.c,$(wildcard examples/common/*.c)) $(HOST_C))
 $(BUILD)/notebook: $(NOTEBOOK) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; $(HOST) $^ $(TCC_LIBRARY) -lm -o $@
-$(call host_objects,$(wildcard tests/suites/*.c)): | have-check
+$(call host_objects,$(wildcard tests/suites/*.c tests/suites/*/*.c)): | have-check
 have-check:
 	@tests/tools/install-check
 $(BUILD)/flags: FORCE

@@ -1,17 +1,20 @@
 # tests.mk - the suites, the checks, the fuzzers and the benchmarks. tests/README.md says what each is for.
 
+# The suites of a folder of tests/suites; the programs are in one folder, build/tests.
+ROOMS    = library programs course
+suites_of = $(patsubst tests/suites/$(1)/%.c,$(BUILD)/tests/%$(EXE),$(wildcard tests/suites/$(1)/test_*.c))
 # Suites that need the linker's --wrap, which macOS's linker does not have.
 LEFT_OUT = $(if $(MACOS),$(patsubst %,$(BUILD)/tests/test_%,alloc_failure allocator attention files threads))
 # On Windows, those that run no programs and start no processes.
 ON_WINDOWS = attention corners empty extremes golden inspect kernels loops nn ops print products random seeds tape tensor training
-ALL_TESTS  = $(filter-out $(LEFT_OUT),$(patsubst tests/suites/%.c,$(BUILD)/tests/%,$(wildcard tests/suites/test_*.c)))
+ALL_TESTS  = $(filter-out $(LEFT_OUT),$(sort $(foreach room,$(ROOMS),$(call suites_of,$(room)))))
 TESTS    = $(if $(WINDOWS),$(patsubst %,$(BUILD)/tests/test_%.exe,$(ON_WINDOWS)),$(ALL_TESTS))
 # The suites that run as WebAssembly, with stand-ins for Check and for what a C library lacks there.
 LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty extremes function golden inspect kernels loops nn \
                 ops print random seeds tape tensor training)
-LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/common_kernels live/check live/system)
-HELPERS  = $(call objects,$(if $(WINDOWS),$(patsubst %,tests/suites/common%.c,_kernels _windows) tests/suites/common.c,\
-             $(filter-out %_windows.c,$(wildcard tests/suites/common*.c))))
+LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/library/common_kernels live/check live/system)
+HELPERS  = $(call objects,$(if $(WINDOWS),$(patsubst %,tests/suites/%.c,common common_windows library/common_kernels),\
+             $(filter-out %_windows.c,$(wildcard tests/suites/common*.c tests/suites/*/common*.c))))
 HOOKED   = $(BUILD)/obj/tensor/fast/pool.hooks.o # pool.c for the tests; it replaces the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
@@ -28,7 +31,10 @@ tests: suites
 
 $(BUILD)/obj/%.hooks.o: %.c $(BUILD)/flags
 	$(compile) -DTEST_HOOKS
-$(TESTS): $(BUILD)/tests/%$(EXE): $(BUILD)/obj/tests/suites/%.o
+define suite_rule
+$(filter $(TESTS),$(call suites_of,$(1))): $(BUILD)/tests/%$(EXE): $(BUILD)/obj/tests/suites/$(1)/%.o
+endef
+$(foreach room,$(ROOMS),$(eval $(call suite_rule,$(room))))
 $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
 $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
@@ -49,7 +55,7 @@ $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -fsanitize=fuzzer $(WRAP) $(LIBS)
 
-WITH_CHECK = $(TESTS:$(BUILD)/tests/%$(EXE)=$(BUILD)/obj/tests/suites/%.o) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
+WITH_CHECK = $(call objects,$(wildcard tests/suites/*/test_*.c)) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
              $(BUILD)/obj/tests/fuzz/target_api.o
 $(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(COUNTED),,-DNOTHING_COUNTED) $(if $(WINDOWS),-include tests/suites/common_windows.h) $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
@@ -80,7 +86,7 @@ $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
 $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 
 $(BUILD)/obj/wasm/tests/%.o: WASM_FIRST = -Itests/live -include tests/live/system.h -DTEST_HOOKS -Wno-deprecated-declarations
-$(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/suites/%.o $(LIVE_SYSTEM) $(WASM)
+$(LIVE_TESTS): $(BUILD)/live/%.wasm: $(BUILD)/obj/wasm/tests/suites/library/%.o $(LIVE_SYSTEM) $(WASM)
 	$(quiet)echo "  link $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_LINK) $(WATCHED) $(WRAP) $^ -o $@
 $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 

@@ -8,8 +8,8 @@
  * instruction set changes: blocks of 4096 elements; in a block, element i goes to lane i mod 32,
  * and the lanes are added as a tree; the blocks are added in double. An error grows with 128
  * additions at most, however long the row is, and AVX2, AVX-512 and NEON give the same bits. (The
- * last digits of a notebook depend on the last bit of one such sum: tests/suites/test_notebook.c
- * fails with another order.)
+ * last digits of a notebook depend on the last bit of one such sum:
+ * tests/suites/programs/test_notebook.c fails with another order.)
  */
 #include "isa.h"
 

@@ -1,5 +1,5 @@
 """The ops: each as a function of PyTorch, and a function that draws its inputs. The functions come from the rows of
-../suites/ops.def, and an op without a function that draws gets inputs like those of its row, so a new op needs
+../suites/library/ops.def, and an op without a function that draws gets inputs like those of its row, so a new op needs
 nothing here."""
 import logging
 import math

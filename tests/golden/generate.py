@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes functions/NAME.safetensors: the values and gradients that PyTorch computes for every op of
-../suites/ops.def and for most functions of tensor.h. The inputs are PyTorch's own samples, and ours in many memory
+../suites/library/ops.def and for most functions of tensor.h. The inputs are PyTorch's own samples, and ours in many memory
 layouts. A row of ops.def has the op as an expression of PyTorch and its inputs, so a new op needs nothing here.
 
 Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
@@ -207,7 +207,7 @@ def number(x, a):
     return a[0] if x[0].is_floating_point() else int(a[0])
 
 
-# ---- the ops: what their expressions in ../suites/ops.def call
+# ---- the ops: what their expressions in ../suites/library/ops.def call
 
 REDUCTION = ["none", "sum", "mean"]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes charlm.txt, the losses of nanoGPT's model in PyTorch, for tests/suites/test_charlm.c.
+"""Writes charlm.txt, the losses of nanoGPT's model in PyTorch, for tests/suites/programs/test_charlm.c.
 
 Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
 machines). The files are written beside this one, with the same bytes every time.

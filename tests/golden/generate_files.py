@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/files/ for tests/suites/test_files.c, by NumPy, PyTorch and Python's safetensors.
+"""Writes tests/golden/files/ for tests/suites/library/test_files.c, by NumPy, PyTorch and Python's safetensors.
 
     DIR/bin/python tests/golden/generate_files.py
 

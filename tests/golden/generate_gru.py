@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes gru.safetensors for tests/suites/test_pronounce.c: nn.GRU of PyTorch, both directions, sequences of different
+"""Writes gru.safetensors for tests/suites/programs/test_pronounce.c: nn.GRU of PyTorch, both directions, sequences of different
 lengths, states and gradients, in float64; and its initial values in float32.
 
 Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all machines).

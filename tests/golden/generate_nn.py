@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes nn.txt and nn_print.txt for tests/suites/test_nn.c: PyTorch's modules, the numbers that they draw and
+"""Writes nn.txt and nn_print.txt for tests/suites/library/test_nn.c: PyTorch's modules, the numbers that they draw and
 compute, and the text that they print.
 
 Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all

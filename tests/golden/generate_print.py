@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the golden texts of tests/suites/test_print.c: tensors, and the text that PyTorch prints for each.
+"""Writes the golden texts of tests/suites/library/test_print.c: tensors, and the text that PyTorch prints for each.
 
     python3 tests/golden/generate_print.py > tests/golden/print.txt
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes random_<seed>.bin for tests/suites/test_random.c: numbers that PyTorch's CPU generator draws.
+"""Writes random_<seed>.bin for tests/suites/library/test_random.c: numbers that PyTorch's CPU generator draws.
 
 Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
 machines). The files are written beside this one, with the same bytes every time. PyTorch's

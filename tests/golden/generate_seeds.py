@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes seeds.safetensors and attention.safetensors for tests/suites/test_seeds.c. PyTorch runs the code of the
+"""Writes seeds.safetensors and attention.safetensors for tests/suites/library/test_seeds.c. PyTorch runs the code of the
 five documents, and their attention modules with every mask.
 
     python3 tests/golden/generate_seeds.py FOLDER-WITH-THE-DOCUMENTS

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes training.txt for tests/suites/test_training.c: parameters after each step of training in PyTorch.
+"""Writes training.txt for tests/suites/library/test_training.c: parameters after each step of training in PyTorch.
 
 Run this with PyTorch 2.15 (reference.py says how to install PyTorch, and how its bits are kept equal on all
 machines). The files are written beside this one, with the same bytes every time.

@@ -1,4 +1,4 @@
-"""Reads the tests' table of ops, ../suites/ops.def: what golden/generate.py and differential/ops.py need of it."""
+"""Reads the tests' table of ops, ../suites/library/ops.def: what golden/generate.py and differential/ops.py need of it."""
 import math
 import pathlib
 import re
@@ -96,4 +96,4 @@ class Op:
             self.cases = self.elementwise.cases() if self.elementwise else "; ".join(map(case_of, examples))
 
 
-OPS = [Op(kind, arguments) for kind, arguments in rows("tests/suites/ops.def", "ELEMENTWISE|OP|COMPOSITE")]
+OPS = [Op(kind, arguments) for kind, arguments in rows("tests/suites/library/ops.def", "ELEMENTWISE|OP|COMPOSITE")]

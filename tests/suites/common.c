@@ -270,18 +270,18 @@ typedef Tensor *Call(Tensor **in, int n, const double *a);
 #define OP(name, call, ...)        CALL(name, call)
 #define COMPOSITE(name, call, ...) CALL(name, call)
 #include "../../tensor/kernels/elementwise.def"
-#include "ops.def"
+#include "library/ops.def"
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
 #define ELEMENTWISE(name, ...) extern const Op ag_op_##name;
 #define OP(name, ...)          extern const Op ag_op_##name;
-#include "ops.def"
+#include "library/ops.def"
 
 const Op *const all_ops[] = {
 #define ELEMENTWISE(name, ...) &ag_op_##name,
 #define OP(name, ...)          &ag_op_##name,
-#include "ops.def"
+#include "library/ops.def"
     NULL};
 
 /* clang-format off */
@@ -296,7 +296,7 @@ const Op *const all_ops[] = {
 #define OP(op_name, function, ...)        {.name = #op_name, .op = &ag_op_##op_name, .call = call_##op_name, __VA_ARGS__},
 #define COMPOSITE(op_name, function, ...) {.name = #op_name, .call = call_##op_name, __VA_ARGS__},
 const OpRow op_rows[] = {
-#include "ops.def"
+#include "library/ops.def"
     {0}};
 
 /* The samples of every row of elementwise.def, and those without elements. */

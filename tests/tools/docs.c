@@ -1,6 +1,6 @@
 /* docs.c - `make docs`: rewrites the tables of ops in autograd/README.md, between two marks, from
- * the texts in the library, in the order of tests/suites/ops.def. It also rewrites the line numbers
- * in README.md, and nn/functions.html, the page of all public functions (functions.c).
+ * the texts in the library, in the order of tests/suites/library/ops.def. It also rewrites the line
+ * numbers in README.md, and nn/functions.html, the page of all public functions (functions.c).
  *
  *     docs [--check] SOURCE...   --check: changes nothing, and fails when a page is stale
  *
@@ -113,7 +113,7 @@ static void op_row(FILE *out, const char *function, const OpText *text, const ch
 #define ELEMENTWISE(name, ...) extern const OpText ag_text_##name;
 #define OP(name, ...)          extern const OpText ag_text_##name;
 #define COMPOSITE(name, ...)   extern const OpText ag_text_##name;
-#include "../suites/ops.def"
+#include "../suites/library/ops.def"
 
 #define ANSWER(name)                                                                               \
     if (!strcmp(function, "ag_" #name)) return &ag_text_##name;
@@ -122,7 +122,7 @@ const OpText *docs_text(const char *function) {
 #define ELEMENTWISE(name, ...) ANSWER(name)
 #define OP(name, ...)          ANSWER(name)
 #define COMPOSITE(name, ...)   ANSWER(name)
-#include "../suites/ops.def"
+#include "../suites/library/ops.def"
     return NULL;
 }
 
@@ -132,7 +132,7 @@ static void print_ops(FILE *out) {
 #define ELEMENTWISE(name, ...) op_row(out, "ag_" #name, &ag_text_##name, row_of_table);
 #define OP(name, ...)          op_row(out, "ag_" #name, &ag_text_##name, NULL);
 #define COMPOSITE(name, ...)   op_row(out, "ag_" #name, &ag_text_##name, NULL);
-#include "../suites/ops.def"
+#include "../suites/library/ops.def"
 }
 
 /* The page with a new text between the marks. */

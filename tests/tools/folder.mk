@@ -25,7 +25,7 @@ endif
 names   = $(subst $(comma), ,$(1))
 named   = $(foreach name,$(call names,$(1)),%/test_$(name)$(EXE) %/test_$(name).wasm)
 chosen  = $(filter-out $(call named,$(WITHOUT)),$(if $(call names,$(ONLY)),$(filter $(call named,$(ONLY)),$(1)),$(1)))
-NAMES  := $(strip $(if $(CORE),composed) $(patsubst tests/suites/test_%.c,%,$(wildcard tests/suites/test_*.c)))
+NAMES  := $(strip $(if $(CORE),composed) $(patsubst test_%.c,%,$(sort $(notdir $(wildcard tests/suites/*/test_*.c)))))
 unknown = $(filter-out $(NAMES),$(call names,$(1)))
 ifneq ($(BUILDS),)
 $(foreach variable,ONLY WITHOUT,$(if $(call unknown,$($(variable))),$(error \

@@ -1,0 +1,420 @@
+/* test_backwards.c - is the answer key of the exercises right? The right results are compared with
+ * differences of the forwards in the students' own files; the results of a mistake must differ from
+ * the right ones and from those of every other mistake; and the reader of submissions must see
+ * which backward is empty. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../examples/exercises/calls.h"
+#include "../../../examples/exercises/diagnosis.h"
+#include "../../../examples/exercises/submission.h"
+#include "../../../nn/nn.h"
+#include "../common.h"
+
+/* The forwards. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include "../../../examples/exercises/02_bias.c"
+#include "../../../examples/exercises/03_product.c"
+#include "../../../examples/exercises/04_softmax.c"
+#include "../../../examples/exercises/05_masked_softmax.c"
+#include "../../../examples/exercises/06_dropout.c"
+#include "../../../examples/exercises/07_linear.c"
+#include "../../../examples/exercises/08_layer_norm.c"
+#include "../../../examples/exercises/09_cross_entropy.c"
+#include "../../../examples/exercises/10_additive.c"
+#include "../../../examples/exercises/11_attention.c"
+#include "../../../examples/exercises/12_self_attention.c"
+#include "../../../examples/exercises/14_flash.c"
+
+enum { MOST = 512 };
+
+/* ---- differences -------------------------------------------------------------------------------
+ */
+
+/* The inputs of a forward that the exercise's backward has a gradient for, in the order of its
+ * outputs, and where the backward gets no x, made up here. */
+typedef struct {
+    double *leaf[5];
+    double own[2][MOST];
+} Leaves;
+
+static void forward(const Exercise *e, const Call *c, const Leaves *l, double *y) {
+    const int *n = c->size;
+    double *const *a = l->leaf;
+    switch (e->number) {
+    case 1:
+        for (int i = 0; i < n[0]; i++) y[i] = c->number[0] * a[0][i];
+        break;
+    case 2: bias(n[0], n[1], (void *)y, (void *)a[0], a[1]); break;
+    case 3: product(n[0], n[1], n[2], (void *)y, (void *)a[0], (void *)a[1]); break;
+    case 4: softmax(n[0], y, a[0]); break;
+    case 5: masked_softmax(n[0], c->number[0], c->array[0], y, a[0]); break;
+    case 6: dropout(n[0], c->number[0], c->array[0], y, a[0]); break;
+    case 7: linear(n[0], n[1], n[2], (void *)y, (void *)a[0], (void *)a[1], a[2]); break;
+    case 8: layer_norm(n[0], n[1], c->number[0], (void *)y, (void *)a[0], a[1], a[2]); break;
+    case 9: *y = cross_entropy(n[0], n[1], a[0]); break;
+    case 10: additive(n[0], n[1], n[2], (void *)y, (void *)a[0], (void *)a[1], a[2]); break;
+    case 11:
+        attention(n[0], n[1], n[2], (void *)y, (void *)a[0], (void *)a[1], (void *)a[2]);
+        break;
+    case 12:
+        self_attention(n[0], n[1], n[2], (void *)y, (void *)a[0], (void *)a[1], (void *)a[2],
+                       (void *)a[3], (void *)a[4]);
+        break;
+    default: flash(n[0], n[1], n[2], (void *)y, (void *)a[0], (void *)a[1], (void *)a[2]);
+    }
+}
+
+/* Output "dx" is the gradient of the input "x". */
+static int named_input(const Exercise *e, int output) {
+    for (int k = 0; exercise_array(e, k); k++)
+        if (strcmp(exercise_array(e, k)->name, exercise_array(e, output)->name + 1) == 0) return k;
+    return -1;
+}
+
+/* A backward that gets y has the x whose softmax y is; one that gets neither may have any x. */
+static void make_own(const Exercise *e, const Call *c, double *x, int64_t n) {
+    const double *y = e->number == 4 ? c->array[1] : c->array[2];
+    const double s = e->number == 5 ? c->number[0] : 1;
+    for (int64_t i = 0; i < n; i++) {
+        const bool kept = e->number == 4 || (e->number == 5 && ((const bool *)c->array[0])[i]);
+        x[i] = kept ? log(y[i]) / s : 0.1 * (double)i - 0.3;
+    }
+}
+
+static int leaves_of(const Exercise *e, const Call *c, Leaves *l) {
+    int n = 0, own = 0;
+    for (int k = 0; exercise_array(e, k); k++) {
+        if (exercise_array(e, k)->kind != OUTPUT) continue;
+        const int input = named_input(e, k);
+        l->leaf[n] = input >= 0 ? c->array[input] : l->own[own++];
+        if (input < 0) make_own(e, c, l->leaf[n], call_length(e, c, k));
+        n++;
+    }
+    return n;
+}
+
+/* sum of dy y; a masked dy is NaN, and its y 0. */
+static double loss(const Exercise *e, const Call *c, const Leaves *l) {
+    double y[MOST], sum = 0;
+    const int at = dy_array(e);
+    forward(e, c, l, y);
+    if (at < 0) return c->number[0] * y[0];
+    const double *dy = c->array[at];
+    for (int64_t i = 0; i < call_length(e, c, at); i++) sum += isnan(dy[i]) ? 0 : dy[i] * y[i];
+    return sum;
+}
+
+/* By differences of the fourth order. */
+static double slope(const Exercise *e, const Call *c, const Leaves *l, double *x) {
+    const double at = *x, h = 1e-3 * fmax(0.1, fmin(1, fabs(at)));
+    const double step[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
+    double sum = 0;
+    for (int i = 0; i < 4; i++) {
+        *x = at + step[i] * h;
+        sum += weight[i] * loss(e, c, l);
+    }
+    *x = at;
+    return sum / (12 * h);
+}
+
+static void compare_with_differences(const Exercise *e, const Call *c) {
+    Leaves l;
+    leaves_of(e, c, &l);
+    for (int k = 0, leaf = 0; exercise_array(e, k); k++) {
+        if (exercise_array(e, k)->kind != OUTPUT) continue;
+        const double *right = c->array[k];
+        double most = 1;
+        for (int64_t i = 0; i < call_length(e, c, k); i++) most = fmax(most, fabs(right[i]));
+        for (int64_t i = 0; i < call_length(e, c, k); i++) {
+            const double found = slope(e, c, &l, &l.leaf[leaf][i]);
+            ck_assert_msg(fabs(found - right[i]) < 2e-6 * most,
+                          "%s, input %d, %s[%d]: %.9g, and by differences %.9g", e->name, c->input,
+                          exercise_array(e, k)->name, (int)i, right[i], found);
+        }
+        leaf++;
+    }
+}
+
+/* Exercise _i + 1, on all calls with a dense dy. */
+START_TEST(right_results_agree_with_differences) {
+    const Exercise *e = exercise(_i + 1);
+    for (uint64_t seed = 7; seed < 9 && e->dy; seed++) {
+        Calls calls = calls_draw(e, seed);
+        ck_assert_int_gt(calls.n, 0);
+        calls_right(e, &calls);
+        ck_assert_ptr_null(tensor_error());
+        for (int i = 0; i < calls.n; i++)
+            if (calls.call[i].dy == DENSE && !calls.call[i].measured)
+                compare_with_differences(e, &calls.call[i]);
+        calls_free(&calls);
+    }
+}
+END_TEST
+
+/* Exercise 13 against the optimizer of nn: theta after each step, with a learning rate that
+ * changes. */
+START_TEST(sgd_agrees_with_the_optimizer) {
+    const Exercise *e = exercise(13);
+    Calls calls = calls_draw(e, 7);
+    Calls right = calls_copy(e, &calls);
+    Linear *layer = NULL;
+    Optimizer *sgd = NULL;
+    calls_right(e, &right);
+    for (int i = 0; i < calls.n; i++) {
+        const Call *c = &calls.call[i];
+        const Shape shape = SHAPE(1, c->size[0]);
+        if (!c->carries) {
+            nn_free(sgd);
+            nn_free(layer);
+            layer = nn_linear_new(c->size[0], 1, false);
+            sgd = nn_sgd_new(layer, (SGDConfig){.lr = 1, .momentum = c->number[1]});
+            Tensor *theta = tensor_from_doubles(shape, c->array[0]);
+            ck_assert(tensor_copy_from(layer->weight, theta));
+            tensor_release(theta);
+        }
+        tape_begin();
+        Tensor *g = tape_own(tensor_from_doubles(shape, c->array[2]));
+        nn_optimizer_zero_grad(sgd);
+        ck_assert(ag_backward(ag_sum(ag_mul(layer->weight, g))));
+        ck_assert(nn_optimizer_scale_lr(sgd, c->number[0]) && nn_optimizer_step(sgd));
+        tape_end();
+        expect_elements("theta", layer->weight, right.call[i].array[0], 1e-12);
+    }
+    nn_free(sgd);
+    nn_free(layer);
+    calls_free(&calls);
+    calls_free(&right);
+}
+END_TEST
+
+/* ---- mistakes ----------------------------------------------------------------------------------
+ */
+
+/* Do two lists of results differ in a call on which both mistakes are decided? b NULL: the right
+ * results. */
+static bool differ(const Exercise *e, const Calls *x, const KnownMistake *a, const Calls *y,
+                   const KnownMistake *b) {
+    for (int i = 0; i < x->n; i++) {
+        if (!mistake_counts(a, &x->call[i]) || (b && !mistake_counts(b, &x->call[i]))) continue;
+        for (int k = 0; exercise_array(e, k); k++)
+            if (is_output(exercise_array(e, k)) && !same_output(e, &x->call[i], &y->call[i], k))
+                return true;
+    }
+    return false;
+}
+
+/* For several seeds: each mistake is wrong, no two with different ids are the same. */
+START_TEST(mistakes_can_be_told_apart) {
+    const Exercise *e = exercise(_i + 1);
+    for (uint64_t seed = 5; seed < 9; seed++) {
+        Calls given = calls_draw(e, seed), right = calls_copy(e, &given), wrong[16];
+        int n = 0;
+        calls_right(e, &right);
+        for (const KnownMistake *m = e->mistakes; m->id; m++) {
+            wrong[n] = calls_copy(e, &given);
+            calls_wrong(e, &wrong[n], m);
+            ck_assert_msg(differ(e, &wrong[n], m, &right, NULL), "%s, %s is right", e->name, m->id);
+            for (int i = 0; i < n; i++) {
+                const KnownMistake *other = &e->mistakes[i];
+                ck_assert_msg(strcmp(m->id, other->id) == 0 ||
+                                  differ(e, &wrong[n], m, &wrong[i], other),
+                              "%s: %s is %s", e->name, m->id, other->id);
+            }
+            n++;
+        }
+        ck_assert_int_ge(n, 3);
+        for (int i = 0; i < n; i++) calls_free(&wrong[i]);
+        calls_free(&given);
+        calls_free(&right);
+    }
+}
+END_TEST
+
+/* A slip makes one output wrong, and is no mistake that has an id. */
+START_TEST(slips_are_no_mistakes) {
+    const Exercise *e = exercise(_i + 1);
+    Calls given = calls_draw(e, 5), right = calls_copy(e, &given);
+    calls_right(e, &right);
+    for (const KnownMistake *s = e->slips; s && s->says; s++) {
+        Calls slip = calls_copy(e, &given);
+        int wrong = 0;
+        calls_wrong(e, &slip, s);
+        for (int k = 0; exercise_array(e, k); k++) {
+            bool differs = false;
+            for (int i = 0; i < slip.n && is_output(exercise_array(e, k)); i++)
+                differs = differs || !same_output(e, &slip.call[i], &right.call[i], k);
+            wrong += differs;
+        }
+        ck_assert_int_eq(wrong, 1);
+        for (const KnownMistake *m = e->mistakes; m->id; m++) {
+            Calls named = calls_copy(e, &given);
+            calls_wrong(e, &named, m);
+            ck_assert_msg(differ(e, &slip, s, &named, m), "%s: %s", m->id, s->says);
+            calls_free(&named);
+        }
+        calls_free(&slip);
+    }
+    calls_free(&given);
+    calls_free(&right);
+}
+END_TEST
+
+/* A mistake says what is computed and asks a question. */
+START_TEST(mistakes_have_their_words) {
+    for (int number = 1; number <= EXERCISES; number++) {
+        const Exercise *e = exercise(number);
+        ck_assert_int_eq(e->number, number);
+        for (const KnownMistake *m = e->mistakes; m->id; m++) {
+            ck_assert_int_eq(m->says[strlen(m->says) - 1], '.');
+            ck_assert_msg(strchr(m->asks, '?'), "%s, %s: no question", e->name, m->id);
+        }
+        for (const KnownMistake *m = e->slips; m && m->says; m++)
+            ck_assert(m->says[strlen(m->says) - 1] == '.' && strchr(m->asks, '?'));
+    }
+}
+END_TEST
+
+/* Is a function defined in this text: does a line that is not indented have its name and a bracket,
+ * and no semicolon at its end? Kernels are NAME(function)(...). */
+static bool defines(const char *source, const char *function) {
+    char kernel[96], plain[96];
+    snprintf(kernel, sizeof kernel, "NAME(%s)(", function);
+    snprintf(plain, sizeof plain, "%s(", function);
+    for (const char *line = source; *line;) {
+        const size_t length = strcspn(line, "\n");
+        char copy[256];
+        snprintf(copy, sizeof copy, "%.*s", (int)(length < 255 ? length : 255), line);
+        const char *at = strstr(copy, kernel);
+        if (!at) at = strstr(copy, plain);
+        const bool whole = at && at > copy && (at[-1] == ' ' || at[-1] == '*');
+        if (whole && strncmp(copy, "static ", 7) == 0 && copy[strlen(copy) - 1] != ';') return true;
+        line += length + (line[length] == '\n');
+    }
+    return false;
+}
+
+/* Sizes of 1 are among the inputs. */
+START_TEST(exercises_are_complete) {
+    for (int number = 1; number <= EXERCISES; number++) {
+        bool one = false;
+        for (const Sizes *s = exercise(number)->inputs; s->size[0]; s++)
+            if (s->size[0] == 1) one = true;
+        ck_assert_msg(one, "%s has no size 1", exercise(number)->name);
+    }
+}
+END_TEST
+
+/* Each function that a right answer names stands in the file that it names: "FILE, f and g, and
+ * FILE, h". The other words are prose. */
+START_TEST(the_librarys_loops_are_where_it_says) {
+    static const char *const prose = " the row of scale and backward its ops ";
+    for (int number = 1; number <= EXERCISES; number++) {
+        char where[256], word[96], file[96] = "";
+        int files = 0;
+        char *source = NULL;
+        snprintf(where, sizeof where, "%s", exercise(number)->where);
+        for (char *at = strtok(where, " ,"); at; at = strtok(NULL, " ,")) {
+            snprintf(word, sizeof word, " %s ", at);
+            if (strchr(at, '/')) {
+                free(source);
+                snprintf(file, sizeof file, "%s", at);
+                source = submission_read(file, 1 << 20);
+                ck_assert_msg(source, "%d: there is no %s", number, file);
+                files++;
+            } else if (!strstr(prose, word)) {
+                ck_assert_msg(source && defines(source, at), "%d: there is no %s in %s", number, at,
+                              file);
+            }
+        }
+        ck_assert_int_ge(files, 1);
+        free(source);
+    }
+}
+END_TEST
+
+/* ---- submissions -------------------------------------------------------------------------------
+ */
+
+START_TEST(empty_backwards) {
+    static const char *const empty[] = {
+        "void f(int n) {\n    /* your code */\n}\n",
+        "void f(int n) {}",
+        "void f ( int n )\n{ ; (void)n; ( void ) n ; }",
+        "void f(int n);\nvoid f(int n) { // } x = 1;\n}",
+        "/* void f() { x(); } */ void f(int n) { }",
+        "char *s = \"void f() { 1; }\"; void f(void) {}",
+        "void g(void) { f(1); }\nvoid f(int n) { }",
+    };
+    static const char *const written[] = {
+        "",
+        "void f(int n);",
+        "void f(int n) { n++; }",
+        "void f(int n) { { } }",
+        "void f(int n) { return; }",
+        "void ff(int n) { } void f_(void) {}",
+        "void f(int n) { \"text\"; }",
+        "#define F f\nvoid F(int n) {}",
+        "void f(int n) { } void f(int n) { n = 1; }",
+        "void f(int n) {",
+        "void f(int n",
+        "f",
+        "/* void f(int n) {}",
+        "void f(int n) { '}'; }",
+        "void f(int n) { (void)g(n); }",
+        "void f(int n) { (void)",
+    };
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
+        ck_assert_msg(submission_is_empty(empty[i], "f"), "%s", empty[i]);
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+        ck_assert_msg(!submission_is_empty(written[i], "f"), "%s", written[i]);
+}
+END_TEST
+
+static void expect_line(const char *messages, const char *line) {
+    char found[128];
+    submission_error(messages, "f_backward", found, sizeof found);
+    ck_assert_str_eq(found, line);
+}
+
+START_TEST(what_a_compiler_says) {
+    char found[40];
+    expect_line("", "the compiler gives no reason");
+    expect_line("a/b.c: In function 'f':\na/b.c:3:5: error: expected ';'\n    x\n",
+                "b.c:3:5: error: expected ';'");
+    expect_line(
+        "/usr/bin/ld: /tmp/x.o: in function `call':\nh.c:(.text+0x1): undefined reference to `f_backward'\n",
+        "there is no function f_backward in it");
+    expect_line("/tmp/x.o: in function `f': x.c:(.text+0x1): undefined reference to `g'\n",
+                "undefined reference to `g'");
+    expect_line("/usr/bin/ld: /tmp/x.o: in function `f_backward':\n"
+                "f.c:(.text+0x1): undefined reference to `g'\n"
+                "collect2: error: ld returned 1 exit status\n",
+                "undefined reference to `g'");
+    expect_line("x/y.c:1:1: error: \xc3\xa9\033[31m\n", "y.c:1:1: error: ???[31m");
+    submission_warning("x/y.c:1:1: note: a\nx/y.c:2:2: warning: unused variable 'abcdefghijklm'\n",
+                       found, sizeof found);
+    ck_assert_str_eq(found, "y.c:2:2: warning: unused variable 'abcd");
+    submission_warning("y.c:1: error: no\n", found, sizeof found);
+    ck_assert_str_eq(found, "");
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("backwards");
+    TCase *key = add_framed_case(suite, "answer key");
+    tcase_add_loop_test(key, right_results_agree_with_differences, 0, EXERCISES);
+    tcase_add_test(key, sgd_agrees_with_the_optimizer);
+    TCase *mistakes = add_framed_case(suite, "mistakes");
+    tcase_add_loop_test(mistakes, mistakes_can_be_told_apart, 0, EXERCISES);
+    tcase_add_loop_test(mistakes, slips_are_no_mistakes, 0, EXERCISES);
+    tcase_add_test(mistakes, mistakes_have_their_words);
+    tcase_add_test(mistakes, exercises_are_complete);
+    tcase_add_test(mistakes, the_librarys_loops_are_where_it_says);
+    TCase *submissions = add_framed_case(suite, "submissions");
+    tcase_add_test(submissions, empty_backwards);
+    tcase_add_test(submissions, what_a_compiler_says);
+    return run_suite(suite);
+}

@@ -1,0 +1,2344 @@
+/* test_explain.c - the lessons of build/explain: their numbers are computed once more here, from
+ * the tensors on the tape. And the program, its page, its text and its sentences.
+ *
+ * build/explain --text --lesson 2 >tests/golden/explain_lesson2.txt makes the golden text.
+ */
+#include "../common.h"
+#include "../common_page.h"
+#include "../common_program.h"
+
+#include "../../../examples/explain/check.h"
+#include "../../../examples/explain/lesson.h"
+#include "../../../examples/explain/live.h"
+#include "../../../examples/explain/wrong.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KB = 1000, PAGE_SIZE = 1 << 21 };
+
+/* The lessons and the second half of lesson 3 as they are, and with other flags. */
+static const struct {
+    int number;
+    LessonOptions options;
+} cases[] = {
+    {1, {.dropout = -1, .seed = LESSON_SEED}},
+    {2, {.dropout = -1, .seed = LESSON_SEED}},
+    {3, {.dropout = -1, .seed = LESSON_SEED}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'b'}},
+    {4, {.dropout = -1, .seed = LESSON_SEED}},
+    {5, {.dropout = -1, .seed = LESSON_SEED}},
+    {6, {.dropout = -1, .seed = LESSON_SEED}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .additive = true}},
+    {1, {.dropout = -1, .seed = 7, .queries = 2, .keys = 6}},
+    {1, {.dropout = -1, .seed = LESSON_SEED, .queries = 1, .keys = 1}},
+    {2, {.dropout = -1, .seed = LESSON_SEED, .no_scale = true}},
+    {2, {.dropout = -1, .seed = 1, .queries = 1, .keys = 1, .size = 1}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = -1, .no_scale = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .lengths = true, .window = true, .queries = 6}},
+    {3, {.dropout = -1, .seed = 4, .window = true, .keys = 6, .words = "a b c"}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .no_mask = true}},
+    {3, {.dropout = -1, .seed = 9, .queries = 2, .keys = 3}},
+    {3, {.dropout = -1, .seed = 9, .queries = 1, .keys = 1}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .causal = -1, .no_scale = true, .part = 'b'}},
+    {3, {.dropout = -1, .seed = 2, .lengths = true, .window = true, .part = 'b'}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .no_mask = true, .part = 'b'}},
+    {3, {.dropout = -1, .seed = 10, .queries = 5, .keys = 2, .part = 'b'}},
+    {3, {.dropout = -1, .seed = 9, .queries = 1, .keys = 1, .part = 'b'}},
+    {4, {.dropout = -1, .seed = 3, .tokens = 4, .size = 3, .causal = true}},
+    {4, {.dropout = 0, .seed = LESSON_SEED}},
+    {4, {.dropout = 0.9, .seed = 2, .tokens = 1, .size = 1}},
+    {4, {.dropout = -1, .seed = LESSON_SEED, .words = "one two three four five"}},
+    {5, {.dropout = 0.5, .seed = 8, .heads = 2, .tokens = 3, .size = 3, .causal = true}},
+    {5, {.dropout = -1, .seed = LESSON_SEED, .heads = 1, .no_scale = true}},
+    {5, {.dropout = 0.5, .seed = 4, .heads = 1, .tokens = 1, .size = 1}},
+    {6, {.dropout = -1, .seed = 1, .tokens = 2}},
+    {6, {.dropout = -1, .seed = 5, .tokens = 1, .additive = true}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .step = 150}},
+    {1, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {2, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {3, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {4, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {5, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .step = 199}},
+    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .additive = true}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+enum { PARTS = LESSONS + 1 }; /* the first cases */
+enum { LESSON_1, LESSON_2, LESSON_3, LESSON_3B, LESSON_4, LESSON_5, LESSON_6 };
+
+/* The options of a lesson as it is. */
+static LessonOptions own_options(int part) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.part = cases[part].options.part;
+    return options;
+}
+
+/* ---- the lesson as data ---------------------------------------------------------------------- */
+
+static Lesson lesson;
+static char *written; /* as lesson_write_json wrote it */
+static char *json;    /* the same, which the tree has overwritten */
+static size_t json_size;
+static Json *tree;
+static const Json *lines;
+static const Json *tensors;
+static const Json *questions;
+
+static void open_lesson(int number, LessonOptions options) {
+    FILE *file = open_memstream(&written, &json_size);
+    ck_assert_ptr_nonnull(file);
+    ck_assert_msg(lesson_open(&lesson, number, options), "%s", tensor_error());
+    ck_assert_msg(lesson_write_json(&lesson, file), "%s", tensor_error());
+    ck_assert_int_eq(fclose(file), 0);
+    json = strdup(written);
+    tree = json_read(json);
+    ck_assert_msg(tree != NULL, "%s", tensor_error());
+    ck_assert_msg(check_tape(json_get(tree, "tape")), "%s", tensor_error());
+    lines = json_get(json_get(tree, "tape"), "lines");
+    tensors = json_get(json_get(tree, "tape"), "tensors");
+    questions = json_get(tree, "questions");
+}
+
+static void open_case(int i) { open_lesson(cases[i].number, cases[i].options); }
+
+static void close_case(void) {
+    lesson_close(&lesson);
+    free(tree);
+    free(json);
+    free(written);
+}
+
+static const Json *tensor_at(const Json *number) {
+    return number && number->number >= 0 ? json_at(tensors, (int64_t)number->number) : NULL;
+}
+
+static const char *name_of(const Json *tensor) { return json_text(tensor, "name", ""); }
+
+static double value(const Json *tensor, int64_t i) {
+    return json_number(json_at(json_get(tensor, "value"), i));
+}
+
+static double grad(const Json *tensor, int64_t i) {
+    return json_number(json_at(json_get(tensor, "grad"), i));
+}
+
+static const Json *find(const char *name) {
+    const Json *tensor = tensors->first;
+    while (tensor && strcmp(name_of(tensor), name) != 0) tensor = tensor->next;
+    return tensor;
+}
+
+/* J[j, i]: a column of the JSON holds pairs of j and a number, or is a reason. */
+static double jacobian(const Json *derivative, int64_t j, int64_t i) {
+    const Json *pair = json_at(json_get(derivative, "jacobian"), i)->first;
+    for (; pair; pair = pair->next->next)
+        if ((int64_t)pair->number == j) return json_number(pair->next);
+    return 0;
+}
+
+/* The line of the tape that a line of the JSON shows. */
+static TapeLine line_of(const Json *line) {
+    TapeLine found;
+    ck_assert(tape_line((int)json_integer(line, "line", -1), &found));
+    return found;
+}
+
+static void expect_near(const char *what, double a, double b, double tolerance) {
+    ck_assert_msg(fabs(a - b) <= tolerance * fmax(1, fabs(b)), "lesson %d, %s: %.17g and %.17g",
+                  lesson.number, what, a, b);
+}
+
+/* The text of a step. */
+static const char *text_of(const char *at) {
+    const Json *step = json_get(tree, "steps")->first;
+    while (step && strcmp(json_text(step, "at", ""), at) != 0) step = step->next;
+    ck_assert_msg(step != NULL, "lesson %d says nothing at %s", lesson.number, at);
+    return json_text(step, "text", "");
+}
+
+static void expect_told(const char *at, const char *words) {
+    ck_assert_msg(strstr(text_of(at), words) != NULL, "lesson %d, %s: \"%s\" does not say: %s",
+                  lesson.number, at, text_of(at), words);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* The JSON has as many digits as the type needs. */
+static double rounded(double number, DType dtype) {
+    return dtype == F32 ? (double)(float)number : number;
+}
+
+/* The numbers in the JSON must equal the numbers on the tape. */
+static void expect_same(const Json *tensor, const Tensor *x, const char *key) {
+    const Json *list = json_get(tensor, key);
+    double *numbers = malloc((size_t)tensor_numel(x) * sizeof *numbers);
+    ck_assert(tensor_to_doubles(x, numbers));
+    ck_assert_int_eq(list->count, tensor_numel(x));
+    for (int64_t i = 0; i < list->count; i++)
+        ck_assert_msg(same_number(rounded(json_number(json_at(list, i)), x->dtype), numbers[i], 0),
+                      "%s, %s[%d]", name_of(tensor), key, (int)i);
+    free(numbers);
+}
+
+START_TEST(numbers_are_those_of_the_tape) {
+    open_case(_i);
+    for (const Json *line = lines->first; line; line = line->next) {
+        const TapeLine made = line_of(line);
+        const Json *x = json_get(line, "in")->first;
+        expect_same(tensor_at(json_get(line, "out")), made.out, "value");
+        ck_assert_str_eq(json_text(line, "op", ""), made.op);
+        ck_assert_int_eq(json_get(line, "in")->count, made.n_in);
+        for (int k = 0; k < made.n_in; k++) {
+            if (made.in[k]) expect_same(tensor_at(x), made.in[k], "value");
+            if (made.in[k] && made.in[k]->grad) expect_same(tensor_at(x), made.in[k]->grad, "grad");
+            x = x->next;
+        }
+    }
+    close_case();
+}
+END_TEST
+
+/* Sum over the lines that read the tensor, and over j, of dy[j] J[j, i]. */
+static double sum_of_terms(const Json *tensor, int64_t i) {
+    double sum = 0;
+    for (const Json *line = lines->first; line; line = line->next) {
+        const Json *made = tensor_at(json_get(line, "out"));
+        const Json *x = json_get(line, "in")->first;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            if (d->kind == JSON_OBJECT && tensor_at(x) == tensor)
+                for (int64_t j = 0; j < size_of_tensor(made); j++)
+                    sum += grad(made, j) * jacobian(d, j, i);
+            x = x->next;
+        }
+    }
+    return sum;
+}
+
+START_TEST(terms_sum_to_the_gradients) {
+    int with_gradient = 0;
+    open_case(_i);
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
+        if (!json_get(tensor, "grad")) continue;
+        with_gradient++;
+        const bool is_loss = strcmp(name_of(tensor), "loss") == 0;
+        for (int64_t i = 0; i < size_of_tensor(tensor); i++)
+            expect_near(name_of(tensor), is_loss ? 1 : sum_of_terms(tensor, i), grad(tensor, i),
+                        lesson.options.float32 ? 1e-5 : 1e-12);
+    }
+    ck_assert_int_gt(with_gradient, 6);
+    close_case();
+}
+END_TEST
+
+/* The largest error of a line's check; NaN if one is NaN. */
+static double worst_of(const Json *line) {
+    double worst = 0;
+    for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+        const double error = d->kind == JSON_OBJECT ? json_number(json_get(d, "worst")) : 0;
+        if (error > worst || isnan(error)) worst = error;
+    }
+    return worst;
+}
+
+static bool is_green(const Json *line) { return worst_of(line) < 1e-6; }
+
+START_TEST(checks_agree) {
+    int checked = 0;
+    open_case(_i);
+    for (const Json *line = lines->first; line; line = line->next) {
+        ck_assert_msg(is_green(line), "lesson %d, %s: %g", lesson.number, json_text(line, "op", ""),
+                      worst_of(line));
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next)
+            checked += d->kind == JSON_OBJECT;
+    }
+    ck_assert_int_gt(checked, 6);
+    close_case();
+}
+END_TEST
+
+START_TEST(every_tensor_has_a_name) {
+    open_case(_i);
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
+        ck_assert_msg(*name_of(tensor), "lesson %d: a tensor of %d without a name", lesson.number,
+                      (int)size_of_tensor(tensor));
+        ck_assert_msg(find(name_of(tensor)) == tensor, "lesson %d: two tensors are called %s",
+                      lesson.number, name_of(tensor));
+    }
+    close_case();
+}
+END_TEST
+
+START_TEST(sizes) {
+    size_t all = 0;
+    for (int i = 0; i < PARTS; i++) {
+        open_case(i);
+        ck_assert_msg(json_size < 250 * KB, "lesson %d has %zu bytes", lesson.number, json_size);
+        all += json_size;
+        close_case();
+    }
+    ck_assert_msg(all < 900 * KB, "the lessons have %zu bytes", all);
+}
+END_TEST
+
+/* ---- reasons for zeros ----------------------------------------------------------------------- */
+
+enum { MASKED, WEIGHT_0, WEIGHT_1, DROPPED, FLAT, TIMES_0, UNUSED, NOTHING_ARRIVES, REASONS };
+static const char *const reasons[] = {"masked", "weight is 0", "weight is 1", "dropped",
+                                      "flat",   "times 0",     "unused",      "nothing arrives"};
+
+/* Does the mask of a masked_softmax (1, Q, K) ignore key k of query q? Inputs: the scores, the
+ * lengths (1), keep (1, 1, 1, K), the window (1, Q, K), any of them absent. */
+static bool is_ignored(const Json *line, int64_t i) {
+    const Json *in = json_get(line, "in");
+    const Json *lengths = tensor_at(json_at(in, 1));
+    const Json *keep = tensor_at(json_at(in, 2));
+    const Json *window = tensor_at(json_at(in, 3));
+    const Json *shape = json_get(tensor_at(json_at(in, 0)), "shape");
+    const int64_t Q = (int64_t)json_at(shape, 1)->number, K = (int64_t)json_at(shape, 2)->number;
+    const int64_t q = i / K % Q, k = i % K;
+    return (lengths && (double)k >= value(lengths, 0)) || (keep && value(keep, k) == 0) ||
+           (window && value(window, i) == -(double)INFINITY) || (lesson.options.causal && k > q);
+}
+
+/* Column i of x (rows, columns) is all 0. */
+static bool zero_column(const Json *x, int64_t columns, int64_t i) {
+    for (int64_t r = 0; r < size_of_tensor(x) / columns; r++)
+        if (value(x, r * columns + i) != 0) return false;
+    return true;
+}
+
+/* The reason, from the numbers on the tape alone, why element i of input k has no influence. */
+static int expected_reason(const Json *line, int k, int64_t i) {
+    const char *op = json_text(line, "op", "");
+    const Json *in = json_get(line, "in");
+    const Json *x = tensor_at(json_at(in, 0));
+    const double y = value(tensor_at(json_get(line, "out")), i);
+    if (strcmp(op, "masked_softmax") == 0) {
+        if (y == 1) return WEIGHT_1;
+        return is_ignored(line, i) ? MASKED : WEIGHT_0;
+    }
+    if (strcmp(op, "softmax") == 0) {
+        if (y == 1) return WEIGHT_1;
+        return y == 0 ? WEIGHT_0 : REASONS;
+    }
+    if (strcmp(op, "masked_fill") == 0)
+        return value(tensor_at(json_at(in, 1)), i) != 0 ? MASKED : REASONS;
+    if (strcmp(op, "dropout") == 0) return y == 0 ? DROPPED : REASONS;
+    if (strcmp(op, "relu") == 0) return value(x, i) <= 0 ? FLAT : REASONS;
+    if (strcmp(op, "tanh") == 0) return fabs(y) == 1 ? FLAT : REASONS;
+    if (strcmp(op, "linear") == 0 && k == 1) {
+        const int64_t columns =
+            (int64_t)json_at(json_get(tensor_at(json_at(in, 1)), "shape"), 1)->number;
+        return zero_column(x, columns, i % columns) ? TIMES_0 : REASONS;
+    }
+    if (strcmp(op, "bmm") == 0 || strcmp(op, "matmul") == 0) return TIMES_0;
+    ck_abort_msg("lesson %d: %s has a zero that this test does not know", lesson.number, op);
+    return REASONS;
+}
+
+static int listed_reason(const Json *derivative, int64_t i) {
+    const Json *column = json_at(json_get(derivative, "jacobian"), i);
+    for (int r = 0; r < NOTHING_ARRIVES; r++)
+        if (column->kind == JSON_STRING && strcmp(column->text, reasons[r]) == 0) return r;
+    return REASONS;
+}
+
+/* An element that changes no element of the result has a reason in the list. If another element has
+ * the gradient 0, all its terms are 0. Adds to seen[reason]. */
+static void check_element(const Json *line, const Json *d, int k, int64_t i, int seen[REASONS]) {
+    const Json *made = tensor_at(json_get(line, "out"));
+    const double dx = json_number(json_at(json_get(d, "dx"), i));
+    bool known = false, arrives = false;
+    for (int64_t j = 0; j < size_of_tensor(made); j++) {
+        const bool term = jacobian(d, j, i) != 0;
+        known = known || term;
+        arrives = arrives || (term && grad(made, j) != 0);
+    }
+    const int listed = listed_reason(d, i);
+    ck_assert_msg(known == (listed == REASONS), "lesson %d, %s, element %d: %s", lesson.number,
+                  json_text(line, "op", ""), (int)i, listed < REASONS ? reasons[listed] : "none");
+    if (!known) {
+        const int expected = expected_reason(line, k, i);
+        ck_assert_msg(listed == expected, "lesson %d, %s, element %d: %s", lesson.number,
+                      json_text(line, "op", ""), (int)i, reasons[listed]);
+        ck_assert(dx == 0);
+        seen[listed]++;
+    } else if (dx == 0) {
+        ck_assert_msg(!arrives, "lesson %d, %s: terms cancel", lesson.number,
+                      json_text(line, "op", ""));
+        seen[NOTHING_ARRIVES]++;
+    }
+}
+
+static void check_reasons(int seen[REASONS]) {
+    for (const Json *line = lines->first; line; line = line->next) {
+        int k = 0;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            const int64_t n = d->kind == JSON_OBJECT ? json_get(d, "dx")->count : 0;
+            for (int64_t i = 0; i < n; i++) check_element(line, d, k, i, seen);
+            k++;
+        }
+    }
+}
+
+START_TEST(reasons_are_right) {
+    int seen[REASONS] = {0};
+    open_case(_i);
+    check_reasons(seen);
+    close_case();
+}
+END_TEST
+
+START_TEST(every_reason_occurs) {
+    int seen[REASONS] = {0};
+    for (int i = 0; i < PARTS; i++) {
+        open_case(i);
+        check_reasons(seen);
+        close_case();
+    }
+    for (int r = 0; r < REASONS; r++)
+        ck_assert_msg(r == UNUSED || seen[r] > 0, "no lesson has a zero for the reason: %s",
+                      reasons[r]);
+}
+END_TEST
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* Another value of a setting. */
+static void choose_other(const Json *setting, LessonOptions *options) {
+    const char *kind = json_text(setting, "kind", "");
+    const double value = json_get(setting, "value")->number;
+    char other[32];
+    double number = value + 1;
+    if (strcmp(kind, "number") == 0) number = 0.5;
+    if (strcmp(kind, "switch") == 0) number = value == 0;
+    snprintf(other, sizeof other, "%g", number);
+    ck_assert_msg(lesson_set(options, json_text(setting, "key", ""), other), "%s", tensor_error());
+}
+
+/* Every setting of a lesson changes its tape, and leaves the checks as they are. */
+START_TEST(every_setting_changes_the_tape) {
+    open_case(_i);
+    char *own = strdup(strstr(written, "\"tape\":"));
+    const int64_t n = json_get(tree, "settings")->count;
+    close_case();
+    for (int64_t i = 0; i < n; i++) {
+        LessonOptions options = own_options(_i);
+        open_case(_i);
+        choose_other(json_at(json_get(tree, "settings"), i), &options);
+        close_case();
+        ck_assert_ptr_null(lesson_refuses(cases[_i].number, &options));
+        open_lesson(cases[_i].number, options);
+        ck_assert_msg(strcmp(strstr(written, "\"tape\":"), own) != 0, "lesson %d, setting %d",
+                      lesson.number, (int)i);
+        for (const Json *line = lines->first; line; line = line->next) ck_assert(is_green(line));
+        close_case();
+    }
+    free(own);
+}
+END_TEST
+
+/* The JSON has exactly the settings that the lesson takes. */
+START_TEST(settings_of_the_lesson) {
+    static const char *const keys[] = {"heads",   "queries", "keys",   "tokens",   "size",
+                                       "step",    "dropout", "seed",   "causal",   "no-scale",
+                                       "no-mask", "lengths", "window", "additive", "float32"};
+    open_case(_i);
+    int64_t taken = 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        ck_assert(lesson_set(&options, keys[i], strcmp(keys[i], "dropout") ? "1" : "0.5"));
+        taken += lesson_refuses(lesson.number, &options) == NULL;
+    }
+    ck_assert_int_eq(json_get(tree, "settings")->count, taken);
+    close_case();
+}
+END_TEST
+
+/* Lesson 3 has a causal mask of its own; the other lessons have none. */
+START_TEST(a_mask_of_its_own) {
+    static const char *const said[] = {"", " --causal", " --no-causal"};
+    char command[64];
+    for (int i = 0; i < 9; i++) {
+        const int number = 3 + i % 3;
+        LessonOptions options = LESSON_OPTIONS;
+        if (i >= 3) ck_assert(lesson_set(&options, "causal", i < 6 ? "1" : "0"));
+        open_lesson(number, options);
+        snprintf(command, sizeof command, "build/explain --lesson %d%s", number, said[i / 3]);
+        ck_assert_str_eq(json_text(tree, "command", ""), command);
+        ck_assert_int_eq(lesson.options.causal, i < 3 ? number == 3 : i < 6);
+        close_case();
+    }
+}
+END_TEST
+
+START_TEST(settings_that_cannot_be) {
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(!lesson_set(&options, "head", "1"));
+    expect_error("there is no setting \"head\"");
+    ck_assert(!lesson_set(&options, "heads", "0"));
+    expect_error("heads is \"0\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "heads", "2.5"));
+    expect_error("heads is \"2.5\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "heads", "3 4"));
+    expect_error("heads is \"3 4\": it must be an integer from 1 to 64");
+    ck_assert(!lesson_set(&options, "dropout", "nan"));
+    expect_error("dropout is \"nan\": it must be a number from 0 to 0.9");
+    ck_assert(!lesson_set(&options, "seed", "1e300"));
+    expect_error("seed is \"1e300\": it must be an integer from 0 to 9007199254740991");
+    ck_assert(!lesson_set(&options, "causal", ""));
+    expect_error("causal is \"\": it must be an integer from 0 to 1");
+    ck_assert(memcmp(&options, &(LessonOptions){.dropout = -1, .seed = LESSON_SEED},
+                     offsetof(LessonOptions, causal)) == 0);
+}
+END_TEST
+
+/* A lesson in float32 has the numbers of the lesson in float64, rounded. */
+START_TEST(float32_shows_the_same_example) {
+    LessonOptions options = own_options(_i);
+    open_case(_i);
+    Json *const exact = tree;
+    char *const text = json;
+    lesson_close(&lesson);
+    free(written);
+    options.float32 = true;
+    open_lesson(cases[_i].number, options);
+    const Json *x = json_get(json_get(exact, "tape"), "tensors")->first;
+    for (const Json *y = tensors->first; y; y = y->next) {
+        ck_assert_str_ne(json_text(y, "type", ""), "float64");
+        for (int64_t i = 0; i < size_of_tensor(y); i++)
+            if (isfinite(value(x, i))) expect_near(name_of(y), value(y, i), value(x, i), 1e-5);
+        x = x->next;
+    }
+    ck_assert_ptr_null(x);
+    close_case();
+    free(exact);
+    free(text);
+}
+END_TEST
+
+/* Lesson 6 shows step N of the training whose losses it lists. */
+START_TEST(steps_of_lesson_6) {
+    static const int64_t steps[] = {0, 1, 37, 199};
+    char told[64];
+    for (int i = 0; i < 4; i++) {
+        LessonOptions options = LESSON_OPTIONS;
+        options.step = steps[i];
+        open_lesson(6, options);
+        const Json *losses = json_get(tree, "losses");
+        ck_assert_int_eq(losses->count, LESSON_STEPS);
+        expect_near("the loss", json_number(json_at(losses, steps[i])), value(find("loss"), 0),
+                    1e-5);
+        snprintf(told, sizeof told, "Here is step %d of them", (int)steps[i] + 1);
+        ck_assert_ptr_nonnull(strstr(json_text(json_get(tree, "cover"), "lead", ""), told));
+        close_case();
+    }
+}
+END_TEST
+
+/* ---- edits ----------------------------------------------------------------------------------- */
+
+/* Is it the result of a line? */
+static bool is_made(const Json *tensor) {
+    const Json *line = lines->first;
+    while (line && tensor_at(json_get(line, "out")) != tensor) line = line->next;
+    return line != NULL;
+}
+
+/* Every leaf can be edited: the tape shows the number, and all checks are green. */
+START_TEST(edits_change_the_leaves) {
+    static char names[64][32];
+    int leaves = 0;
+    open_case(_i);
+    for (const Json *x = tensors->first; x; x = x->next)
+        if (!is_made(x)) snprintf(names[leaves++], sizeof *names, "%s", name_of(x));
+    close_case();
+    ck_assert_int_ge(leaves, 4);
+    for (int i = 0; i < leaves; i++) {
+        const LessonEdit edits[] = {{names[i], 0, 1}, {names[i], 0, 0}};
+        LessonOptions options = cases[_i].options;
+        options.edits = edits;
+        options.num_edits = 2; /* the last one counts */
+        open_lesson(cases[_i].number, options);
+        ck_assert_msg(options.step > 0 || value(find(names[i]), 0) == 0, "lesson %d, %s",
+                      lesson.number, names[i]);
+        for (const Json *line = lines->first; line; line = line->next)
+            ck_assert_msg(is_green(line), "lesson %d, %s = 0: %s", lesson.number, names[i],
+                          json_text(line, "op", ""));
+        close_case();
+    }
+}
+END_TEST
+
+/* An edit changes one number, the last of W_q, and what is computed from it; the others are drawn
+ * as without it. */
+START_TEST(an_edit_changes_one_number) {
+    const LessonEdit edit = {"W_q", 11, -0.25};
+    LessonOptions options = LESSON_OPTIONS;
+    open_case(LESSON_5);
+    Json *const before = tree;
+    char *const text = json;
+    lesson_close(&lesson);
+    free(written);
+    options.edits = &edit;
+    options.num_edits = 1;
+    open_lesson(5, options);
+    const Json *x = json_get(json_get(before, "tape"), "tensors")->first;
+    for (const Json *y = tensors->first; y; y = y->next, x = x->next)
+        for (int64_t i = 0; !is_made(y) && i < size_of_tensor(y); i++)
+            if (strcmp(name_of(y), "W_q") == 0 && i == 11) ck_assert(value(y, i) == -0.25);
+            else ck_assert(value(y, i) == value(x, i));
+    ck_assert(value(find("loss"), 0) != value(x, 0));
+    close_case();
+    free(before);
+    free(text);
+}
+END_TEST
+
+/* Training begins with the edited numbers, and each step continues from the step before. */
+START_TEST(training_begins_with_the_edits) {
+    const LessonEdit edit = {"W_1.weight", 0, 3};
+    LessonOptions options = LESSON_OPTIONS;
+    double first = 0;
+    options.edits = &edit;
+    options.num_edits = 1;
+    for (int step = 0; step < 2; step++) {
+        options.step = step;
+        open_lesson(6, options);
+        const Json *W = find("W_1.weight");
+        if (step == 0) ck_assert(value(W, 0) == 3);
+        else ck_assert(value(W, 0) == first);
+        expect_near("the loss", json_number(json_at(json_get(tree, "losses"), step)),
+                    value(find("loss"), 0), 1e-5);
+        first = value(W, 0) - 0.02 * grad(W, 0);
+        close_case();
+    }
+}
+END_TEST
+
+static void expect_no_edit(int number, LessonEdit edit, const char *sentence) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.edits = &edit;
+    options.num_edits = 1;
+    options.lengths = isnan(edit.value);
+    ck_assert(!lesson_open(&lesson, number, options));
+    expect_error(sentence);
+    lesson_close(&lesson);
+}
+
+START_TEST(edits_that_cannot_be) {
+    LessonEdit edit;
+    expect_no_edit(5, (LessonEdit){"W_z", 0, 1}, "lesson 5 has no leaf with the name W_z");
+    expect_no_edit(5, (LessonEdit){"S", 0, 1}, "lesson 5 has no leaf with the name S");
+    expect_no_edit(6, (LessonEdit){"loss", 0, 1}, "lesson 6 has no leaf with the name loss");
+    expect_no_edit(5, (LessonEdit){"W_q", 12, 1}, "lesson 5: W_q is (6, 2): it has no element 12");
+    expect_no_edit(6, (LessonEdit){"W_q.weight", -1, 1},
+                   "lesson 6: W_q.weight is (3, 3): it has no element -1");
+    expect_no_edit(3, (LessonEdit){"lengths", 0, (double)NAN}, "set: int64 cannot hold nan");
+    expect_no_edit(3, (LessonEdit){"lengths", 0, 1}, "lesson 3 has no leaf with the name lengths");
+    ck_assert(lesson_read_edit(&edit, "12 -0.5 S / sqrt(d)"));
+    ck_assert(edit.index == 12 && edit.value == -0.5);
+    ck_assert_str_eq(edit.name, "S / sqrt(d)");
+    static const char *const wrong[] = {
+        "",         "12", "12 x W_q", "x 1 W_q", "12 1", "12 1 ", "99999999999999999999 1 W_q",
+        "1.5 2 W_q"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ck_assert_msg(!lesson_read_edit(&edit, wrong[i]), "%s", wrong[i]);
+        expect_error_like("\"", "\" is no edit: it must be an index, a number and a name");
+    }
+}
+END_TEST
+
+/* ---- wrong rules ----------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key;
+    const char *ops;     /* whose checks fail; "": none, but a sum of terms */
+    const char *lessons; /* that offer it; b: the second half of lesson 3 */
+} rules[] = {
+    {"softmax", "softmax masked_softmax", "123b456"},
+    {"transpose", "transpose", "23b45"},
+    {"assign", "", "b45"},
+    {"dropout", "dropout", "4"},
+    {"mask", "masked_softmax", "3b"},
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+static bool is_in(const char *list, const char *word) {
+    const char *at = strstr(list, word);
+    const char end = at ? at[strlen(word)] : '\0';
+    return at && (at == list || at[-1] == ' ') && (end == ' ' || end == '\0');
+}
+
+/* Is the gradient of a tensor the sum of its terms? */
+static bool sums_up(const Json *tensor) {
+    for (int64_t i = 0; json_get(tensor, "grad") && i < size_of_tensor(tensor); i++)
+        if (fabs(sum_of_terms(tensor, i) - grad(tensor, i)) > 1e-3)
+            return false; /* NaN is no difference */
+    return true;
+}
+
+/* Exactly the lines of these ops that have a gradient fail their check, and by a large error. */
+static int count_failures(const char *ops) {
+    int failures = 0;
+    for (const Json *line = lines->first; line; line = line->next) {
+        const double worst = worst_of(line);
+        const char *op = json_text(line, "op", "");
+        const bool failed = !(worst <= 1e-3);
+        ck_assert_msg(failed || worst < 1e-6, "lesson %d, %s: %g", lesson.number, op, worst);
+        ck_assert_msg(!failed || is_in(ops, op), "lesson %d: %s fails", lesson.number, op);
+        failures += failed;
+    }
+    return failures;
+}
+
+/* How many gradients differ from the sum of their terms? */
+static int count_wrong_sums(void) {
+    int wrong_sums = 0;
+    for (const Json *tensor = tensors->first; tensor; tensor = tensor->next)
+        wrong_sums += strcmp(name_of(tensor), "loss") != 0 && !sums_up(tensor);
+    return wrong_sums;
+}
+
+static const Json *offered(const char *key) {
+    const Json *rule = json_get(tree, "rules")->first;
+    while (rule && strcmp(json_text(rule, "key", ""), key) != 0) rule = rule->next;
+    return rule;
+}
+
+START_TEST(a_rule_fails_its_own_check) {
+    const int part = _i / RULES, r = _i % RULES, number = cases[part].number;
+    LessonOptions options = own_options(part);
+    const bool offers = strchr(rules[r].lessons, options.part ? 'b' : '0' + number) != NULL;
+    ck_assert(lesson_set(&options, "rule", rules[r].key));
+    open_lesson(number, options);
+    const int failures = count_failures(offers ? rules[r].ops : "");
+    const int wrong_sums = count_wrong_sums();
+    ck_assert_msg((failures > 0) == (offers && *rules[r].ops), "lesson %d, %s: %d failures", number,
+                  rules[r].key, failures);
+    ck_assert_msg((wrong_sums > 0) == (offers && !*rules[r].ops), "lesson %d, %s: %d wrong sums",
+                  number, rules[r].key, wrong_sums);
+    ck_assert_int_eq(offered(rules[r].key) != NULL, offers);
+    ck_assert_str_eq(json_text(tree, "rule", "-"), offers ? rules[r].key : "");
+    ck_assert_int_eq(strstr(json_text(tree, "command", ""), " --break ") != NULL, offers);
+    close_case();
+}
+END_TEST
+
+/* A causal mask makes another op of softmax, and float32 has the same mistakes. */
+START_TEST(rules_with_other_settings) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.causal = true;
+    options.dropout = 0.5;
+    options.float32 = true;
+    for (int r = 0; r < RULES; r++) {
+        const bool is_mask = r == RULES - 1; /* only lesson 3 has a row without a key */
+        ck_assert(lesson_set(&options, "rule", rules[r].key));
+        open_lesson(is_mask ? 3 : 4, options);
+        ck_assert_int_eq(count_failures(rules[r].ops), *rules[r].ops ? 1 : 0);
+        ck_assert_str_eq(json_text(tree, "rule", "-"), rules[r].key);
+        close_case();
+    }
+}
+END_TEST
+
+/* A gradient that is NaN in its first row only fails the check. */
+START_TEST(a_nan_fails_the_check) {
+    const int64_t lengths[] = {0, 2};
+    FILE *file = open_memstream(&written, &json_size);
+    Tensor *scores = ag_requires_grad(tensor_randn(SHAPE(1, 2, 2)));
+    Tensor *keys = tensor_from_int64s(SHAPE(1, 2), lengths);
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *loss = ag_sum(ag_square(ag_masked_softmax(scores, keys)));
+    Planting planting = {0};
+    ck_assert_int_eq(wrong_apply(wrong_find("mask"), &planting), 1);
+    ck_assert(ag_backward(loss) && tape_write_json(file));
+    tape_end();
+    rule_free(&planting);
+    ck_assert_int_eq(fclose(file), 0);
+    tree = json_read(written);
+    ck_assert(isnan(worst_of(json_get(tree, "lines")->first)));
+    ck_assert(isnan(tensor_get(scores->grad, 0, 0, 0)));
+    ck_assert(isfinite(tensor_get(scores->grad, 0, 1, 0)));
+    free(tree);
+    free(written);
+    tensor_release(scores);
+    tensor_release(keys);
+}
+END_TEST
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+enum { MOST_EDITS = 256 };
+
+/* The loss with each leaf at x - rate dx, of the lesson that is open, which this closes. */
+static double loss_after_a_step(LessonOptions options, double rate) {
+    static LessonEdit edits[MOST_EDITS];
+    static char names[MOST_EDITS][32];
+    options.edits = edits;
+    for (const Json *x = tensors->first; x; x = x->next)
+        for (int64_t i = 0; json_get(x, "grad") && !is_made(x) && i < size_of_tensor(x); i++) {
+            const int n = options.num_edits++;
+            ck_assert_int_lt(n, MOST_EDITS);
+            snprintf(names[n], sizeof *names, "%s", name_of(x));
+            edits[n] = (LessonEdit){names[n], i, value(x, i) - rate * grad(x, i)};
+        }
+    const int number = lesson.number;
+    close_case();
+    open_lesson(number, options);
+    const double loss = value(find("loss"), 0);
+    close_case();
+    return loss;
+}
+
+static void expect_loss(const Json *losses, int64_t i, double loss) {
+    const double listed = json_number(json_at(losses, i));
+    ck_assert_int_eq(losses->count, LESSON_STEPS);
+    ck_assert_msg(same_number(listed, loss, 1e-5 * fabs(loss)), "lesson %d, loss %d: %g and %g",
+                  lesson.number, (int)i, listed, loss);
+}
+
+/* Training begins with the lesson's numbers, its first step is SGD on all leaves, and it learns;
+ * with a wrong rule too, but what it learns is another thing. */
+START_TEST(training_is_sgd) {
+    const int part = _i / (RULES + 1), r = _i % (RULES + 1);
+    LessonOptions options = own_options(part);
+    ck_assert(lesson_set(&options, "train", "1"));
+    ck_assert(lesson_set(&options, "rule", r < RULES ? rules[r].key : ""));
+    open_lesson(cases[part].number, options);
+    const Json *training = json_get(tree, "training");
+    const Json *right = json_get(training, "right");
+    const Json *wrong = json_get(training, "wrong");
+    const bool has_rule = *json_text(tree, "rule", "") != '\0';
+    const double rate = json_get(training, "rate")->number, loss = value(find("loss"), 0);
+    ck_assert_int_eq(wrong != NULL, has_rule);
+    ck_assert(json_number(json_at(right, LESSON_STEPS - 1)) < 0.4 * loss);
+    expect_loss(right, 0, loss);
+    if (wrong) {
+        expect_loss(wrong, 0, loss);
+        ck_assert(json_number(json_at(wrong, 1)) != json_number(json_at(right, 1)));
+    }
+    Json *const kept = tree;
+    char *const text = json;
+    tree = NULL;
+    json = NULL;
+    options.train = false;
+    expect_loss(wrong ? wrong : right, 1, loss_after_a_step(options, rate));
+    free(kept);
+    free(text);
+}
+END_TEST
+
+/* Without being asked for it is not there. */
+START_TEST(training_only_if_asked) {
+    open_case(_i);
+    ck_assert_ptr_null(json_get(tree, "training"));
+    ck_assert_int_eq(json_get(tree, "losses") != NULL, lesson.number == 6);
+    close_case();
+}
+END_TEST
+
+START_TEST(no_such_rule) {
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert_ptr_null(wrong_find("exp"));
+    ck_assert(!lesson_set(&options, "rule", "exp"));
+    expect_error("there is no rule \"exp\"");
+    ck_assert(lesson_set(&options, "rule", ""));
+    ck_assert_ptr_null(options.rule);
+    options.rule = "exp";
+    ck_assert(!lesson_open(&lesson, 1, options));
+    expect_error("there is no rule \"exp\"");
+    lesson_close(&lesson);
+}
+END_TEST
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+static void expect_names(const char *text);
+static bool is_step(const char *at);
+
+/* The right answer to a question about a number or a count; NaN for others. */
+static double answer_of(const Json *question) {
+    const char *kind = json_text(question, "kind", "");
+    const int64_t i = json_integer(question, "index", -1);
+    const Json *tensor = tensor_at(json_get(question, "tensor"));
+    if (strcmp(kind, "number") == 0)
+        return json_number(json_at(json_get(tensor, json_text(question, "part", "")), i));
+    if (strcmp(kind, "count") != 0) return (double)NAN;
+    const Json *line = lines->first;
+    while (line && json_integer(line, "line", -1) != json_integer(question, "line", -2))
+        line = line->next;
+    const Json *d = json_at(json_get(line, "backward"), json_integer(question, "input", -1));
+    ck_assert(d && d->kind == JSON_OBJECT);
+    const Json *column = json_at(json_get(d, "jacobian"), i);
+    return column->kind == JSON_ARRAY ? (double)(column->count / 2) : 0;
+}
+
+static int zeros_in(const Json *tensor) {
+    int zeros = 0;
+    for (const Json *x = json_get(tensor, "grad")->first; x; x = x->next)
+        zeros += json_number(x) == 0;
+    return zeros;
+}
+
+/* The step of a question about a number looks at another number. */
+static void expect_not_told(const Json *question) {
+    const char *at = json_text(question, "at", "");
+    const Json *told = json_get(tree, "steps")->first;
+    while (told && strcmp(json_text(told, "at", ""), at) != 0) told = told->next;
+    ck_assert_msg(json_integer(told, "look", -1) != json_integer(question, "index", -2),
+                  "lesson %d: the text tells %s", lesson.number, json_text(question, "ask", ""));
+}
+
+START_TEST(questions_have_answers) {
+    open_case(_i);
+    ck_assert_msg(_i >= PARTS || questions->count == 3, "lesson %d has %d questions", lesson.number,
+                  (int)questions->count);
+    ck_assert_int_ge(questions->count, 1);
+    for (const Json *question = questions->first; question; question = question->next) {
+        const char *kind = json_text(question, "kind", "");
+        expect_names(json_text(question, "ask", ""));
+        expect_names(json_text(question, "hint", ""));
+        ck_assert(*json_text(question, "hint", "") && is_step(json_text(question, "at", "")));
+        if (strcmp(kind, "choice") == 0) {
+            const int64_t answer = json_integer(question, "answer", -1);
+            ck_assert(answer >= 0 && answer < json_get(question, "options")->count);
+            ck_assert_ptr_nonnull(json_text(question, "why", NULL));
+        } else if (strcmp(kind, "zeros") == 0) {
+            ck_assert_int_gt(zeros_in(tensor_at(json_get(question, "tensor"))), 0);
+        } else {
+            if (strcmp(kind, "number") == 0) expect_not_told(question);
+            ck_assert_msg(isfinite(answer_of(question)), "lesson %d: %s", lesson.number,
+                          json_text(question, "ask", ""));
+        }
+    }
+    close_case();
+}
+END_TEST
+
+static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
+
+/* The right option of question q. */
+static void expect_option(int q, const char *format, double number) {
+    char expected[32];
+    snprintf(expected, sizeof expected, format, number);
+    const Json *options = json_get(json_at(questions, q), "options");
+    ck_assert_str_eq(json_at(options, choice(q))->text, expected);
+}
+
+START_TEST(answers_of_lesson_1) {
+    open_case(LESSON_1);
+    const Json *Y = find("Y");
+    expect_near("dY", grad(Y, 0), 2 * (value(Y, 0) - value(find("T"), 0)), 1e-12);
+    expect_option(0, "%.2f", 2 * (value(Y, 0) - (value(find("T"), 0) + 1)));
+    ck_assert(answer_of(json_at(questions, 1)) == 12);
+    expect_option(2, "%.3f", value(find("w"), 0) - 0.1 * 2); /* the gradient is negative */
+    const Json *bet = json_get(tree, "bet");
+    ck_assert_int_eq(json_integer(bet, "answer", -1), grad(find("w"), 0) > 0);
+    ck_assert_ptr_nonnull(strstr(json_text(json_get(tree, "cover"), "lead", ""),
+                                 "A key is a place, and its value is the number"));
+    expect_told("b1.1", "`w` goes from 0.8 to 0.974, and the loss from 1.07 to 0.784.");
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_2) {
+    char told[128];
+    open_case(LESSON_2);
+    const Json *V = find("V");
+    const Json *Y = find("Y");
+    const Json *S = find("S / sqrt(d)");
+    const double dA = grad(Y, 0) * value(V, 0) + grad(Y, 1) * value(V, 1);
+    expect_near("dA", answer_of(json_at(questions, 0)), dA, 1e-12);
+    for (int q = 0; q < 2; q++)
+        expect_near("the sum of a row", grad(S, 3 * q) + grad(S, 3 * q + 1) + grad(S, 3 * q + 2), 0,
+                    1e-12);
+    ck_assert_int_eq(choice(1), 0);
+    ck_assert(answer_of(json_at(questions, 2)) == 3);
+    const Json *A = find("A");
+    const double mean =
+        value(A, 3) * grad(A, 3) + value(A, 4) * grad(A, 4) + value(A, 5) * grad(A, 5);
+    snprintf(told, sizeof told, "%.3f x (%.2f - %.2f) = %.2f. For a smaller loss \"cat\"",
+             value(A, 3), grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean));
+    expect_told("b3.0", told);
+    expect_told("b3.0", "p (1 - p) times as much, 0.508 x 0.492 = 0.250");
+    expect_told("b4.0", "the weight of \"cat\" for \"the\" multiplied the row \"the\" of `V`");
+    ck_assert_int_eq(json_integer(json_get(tree, "bet"), "answer", -1), grad(S, 3) > 0);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_3) {
+    open_case(LESSON_3);
+    const Json *scores = find("S / sqrt(d)");
+    const Json *A = find("A");
+    expect_option(0, "%g", value(A, 5)); /* "the" has one key */
+    double looking = 0;
+    for (int q = 0; q < 4; q++) looking += value(A, 4 * q + 1) != 0;
+    ck_assert(answer_of(json_at(questions, 1)) == looking);
+    ck_assert_ptr_eq(tensor_at(json_get(json_at(questions, 2), "tensor")), scores);
+    ck_assert_int_eq(zeros_in(scores), 11); /* 10 are masked, and one weight is 1 */
+    expect_told("b3.0", "10 of 16 scores are hidden");
+    expect_told("f4", "\"[pad]\" may see none (what comes after it is hidden, and so is padding");
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_3b) {
+    open_case(LESSON_3B);
+    const Json *B = find("B");
+    const Json *bet = json_get(tree, "bet");
+    char each[32];
+    snprintf(each, sizeof each, "each 1/%g", 1 / value(B, 0));
+    for (int k = 0; k < 4; k++) ck_assert(value(find("A"), k) == 0 && value(B, k) == 0.25);
+    ck_assert_str_eq(json_at(json_get(bet, "options"), json_integer(bet, "answer", -1))->text,
+                     each);
+    expect_option(0, "each 1/%g", 1 / value(B, 0) + 1);
+    ck_assert_int_eq(zeros_in(find("F")),
+                     6); /* "the": one weight is 1; "cat": two keys are hidden */
+    ck_assert(answer_of(json_at(questions, 2)) == grad(find("V"), 1));
+    expect_told("f6", "in the row of \"[pad]\" all scores are -1e6");
+    close_case();
+}
+END_TEST
+
+/* The sum of the sizes of the part of the gradient of x that this line gives. */
+static double size_of_part(const char *made) {
+    double sum = 0;
+    for (const Json *line = lines->first; line; line = line->next)
+        if (strcmp(name_of(tensor_at(json_get(line, "out"))), made) == 0)
+            for (const Json *x = json_get(json_get(line, "backward")->first, "dx")->first; x;
+                 x = x->next)
+                sum += fabs(json_number(x));
+    return sum;
+}
+
+START_TEST(answers_of_lesson_4) {
+    int lines_to_x = 0;
+    open_case(LESSON_4);
+    for (const Json *line = lines->first; line; line = line->next)
+        for (const Json *x = json_get(line, "in")->first; x; x = x->next)
+            lines_to_x += tensor_at(x) == find("x");
+    ck_assert_int_eq(lines_to_x, 3);
+    expect_option(2, "four", 4); /* these and one more */
+    double sum = 0;
+    for (const Json *line = lines->first; line; line = line->next)
+        if (tensor_at(json_at(json_get(line, "in"), 0)) == find("x"))
+            sum += json_number(json_at(json_get(json_get(line, "backward")->first, "dx"), 0));
+    expect_near("dx", answer_of(json_at(questions, 1)), sum, 1e-12);
+    const Json *A = find("A");
+    const Json *dropped = find("dropout(A)");
+    for (int i = 0; i < 9; i++)
+        expect_near("dA", grad(A, i), value(dropped, i) == 0 ? 0 : grad(dropped, i) / 0.75, 1e-12);
+    ck_assert_int_eq(json_integer(json_get(tree, "bet"), "answer", -1), 0);
+    ck_assert(size_of_part("V") > size_of_part("K") && size_of_part("V") > size_of_part("Q"));
+    expect_told("a0.0", "most of it came through `V`.");
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_5) {
+    open_case(LESSON_5);
+    const Json *gate = find("gate");
+    ck_assert(answer_of(json_at(questions, 0)) == value(find("Q"), 21)); /* row 3, column 3 */
+    ck_assert_ptr_nonnull(
+        strstr(json_text(json_at(questions, 0), "ask", ""), "In `Q_h` each head"));
+    for (int h = 0; h < 3; h++) {
+        double sum = 0;
+        for (int i = 8 * h; i < 8 * h + 8; i++)
+            sum += value(find("Y_h"), i) * grad(find("gated"), i);
+        expect_near("the gate", grad(gate, h), sum, 1e-12);
+        ck_assert(fabs(grad(gate, h)) <= fabs(grad(gate, choice(2))));
+    }
+    ck_assert(answer_of(json_at(questions, 1)) == 8);
+    close_case();
+}
+END_TEST
+
+START_TEST(answers_of_lesson_6) {
+    open_case(LESSON_6);
+    const Json *w = find("W_q.weight");
+    char told[128];
+    double sum = 0;
+    for (int t = 0; t < 4; t++) sum += grad(find("Y"), 3 * t + 1);
+    expect_near("the bias", answer_of(json_at(questions, 0)), sum, 1e-12);
+    expect_option(2, "%.4f", value(w, 0) - 0.02 * grad(w, 0));
+    int64_t most = 0;
+    for (int64_t i = 1; i < 9; i++)
+        if (fabs(grad(w, i)) > fabs(grad(w, most))) most = i;
+    snprintf(told, sizeof told, "from %.4f to %.4f - 0.02 x %.4f = %.4f.", value(w, most),
+             value(w, most), grad(w, most), value(w, most) - 0.02 * grad(w, most));
+    expect_told("b0.1", told);
+    const Json *losses = json_get(tree, "losses");
+    ck_assert_int_eq(losses->count, 200);
+    expect_near("the first loss", json_number(losses->first), value(find("loss"), 0), 1e-5);
+    ck_assert(json_number(json_at(losses, 199)) < 0.2 * json_number(losses->first));
+    ck_assert_int_eq((int)json_get(json_get(tree, "cover"), "losses")->number, 1);
+    close_case();
+}
+END_TEST
+
+/* ---- what a lesson says ---------------------------------------------------------------------- */
+
+enum { MOST_STEPS = 128, SEEDS = 10 };
+
+/* A step, and what it computes: a list of numbers, one of them if other parts are added to it. */
+typedef struct {
+    char at[16];
+    const Json *line, *numbers; /* NULL: the start */
+    int input;                  /* backward: of the line */
+    bool adds;
+} ShownStep;
+
+/* The parts of this input's gradient that come before the one of input k of this line. */
+static bool has_part_before(const Json *line, int k) {
+    const Json *tensor = tensor_at(json_at(json_get(line, "in"), k));
+    for (const Json *later = line; later; later = later->next) {
+        const Json *x = json_get(later, "in")->first;
+        int i = 0;
+        for (const Json *d = json_get(later, "backward")->first; d; d = d->next, x = x->next)
+            if ((later != line || i++ < k) && d->kind == JSON_OBJECT && tensor_at(x) == tensor)
+                return true;
+    }
+    return false;
+}
+
+/* All steps in their order; returns how many. */
+static int list_steps(ShownStep step[MOST_STEPS]) {
+    int n = 0;
+    for (const Json *line = lines->first; line; line = line->next) {
+        step[n] = (ShownStep){.line = line, .input = -1};
+        step[n].numbers = json_get(tensor_at(json_get(line, "out")), "value");
+        snprintf(step[n++].at, 16, "f%d", (int)json_integer(line, "line", -1));
+    }
+    step[n++] = (ShownStep){.at = "s", .input = -1};
+    for (int64_t i = lines->count - 1; i >= 0; i--) {
+        const Json *line = json_at(lines, i);
+        const int number = (int)json_integer(line, "line", -1);
+        int k = -1;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
+            k++;
+            if (d->kind != JSON_OBJECT) continue;
+            ck_assert_int_lt(n, MOST_STEPS - 2);
+            step[n] = (ShownStep){.line = line, .input = k, .numbers = json_get(d, "dx")};
+            snprintf(step[n++].at, 16, "b%d.%d", number, k);
+            if (!has_part_before(line, k)) continue;
+            step[n] =
+                (ShownStep){.line = line, .input = k, .numbers = json_get(d, "dx"), .adds = true};
+            snprintf(step[n++].at, 16, "a%d.%d", number, k);
+        }
+    }
+    return n;
+}
+
+/* The number that a step looks at: of an addition, the sum so far. */
+static double number_at(const ShownStep *step, int64_t i) {
+    if (!step->numbers) return 1;
+    if (!step->adds) return json_number(json_at(step->numbers, i));
+    const Json *tensor = tensor_at(json_at(json_get(step->line, "in"), step->input));
+    double sum = 0;
+    for (const Json *line = step->line; line; line = line->next) {
+        const Json *x = json_get(line, "in")->first;
+        int k = 0;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next, x = x->next, k++)
+            if (d->kind == JSON_OBJECT && tensor_at(x) == tensor &&
+                (line != step->line || k <= step->input))
+                sum += json_number(json_at(json_get(d, "dx"), i));
+    }
+    return sum;
+}
+
+static bool is_step(const char *at) {
+    ShownStep step[MOST_STEPS];
+    for (int i = list_steps(step) - 1; i >= 0; i--)
+        if (strcmp(step[i].at, at) == 0) return true;
+    return false;
+}
+
+/* The next number without its sign after *text; false at the end. unit: 1 in its last place. */
+static bool next_number(const char **text, double *number, double *unit) {
+    for (const char *at = *text; *at; at++) {
+        if (*at < '0' || *at > '9') continue;
+        if (at > *text && (at[-1] == '_' || at[-1] == '#')) continue;
+        char *end;
+        *number = strtod(at, &end);
+        const char *point = strchr(at, '.');
+        const char *e = strchr(at, 'e');
+        const bool has_exponent = e && e < end;
+        const char *last = has_exponent ? e : end;
+        *unit = point && point < last ? pow(10, (double)(point + 1 - last)) : 1;
+        if (has_exponent) *unit *= pow(10, strtod(e + 1, NULL));
+        *text = end;
+        return true;
+    }
+    return false;
+}
+
+/* Is this number among the numbers of a text, which are rounded? */
+static bool holds(const char *text, double looked) {
+    double number, unit;
+    while (next_number(&text, &number, &unit))
+        if (fabs(number - fabs(looked)) <= 0.51 * unit) return true;
+    return false;
+}
+
+static int sentences_in(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += strchr(".?", *text) && (text[1] == ' ' || text[1] == '\0');
+    return n;
+}
+
+static bool is_short_name(const char *name) {
+    const Json *pair = json_get(tree, "short")->first;
+    while (pair && strcmp(json_text(pair, "name", ""), name) != 0) pair = pair->next;
+    return pair != NULL;
+}
+
+/* What stands between backquotes is a name, also a short one, or of a gradient or a transpose. */
+static void expect_names(const char *text) {
+    char name[64];
+    for (const char *at = strchr(text, '`'); at; at = strchr(at, '`')) {
+        const int n = (int)strcspn(at + 1, "`");
+        snprintf(name, sizeof name, "%.*s", n, at + 1);
+        const bool is_gradient = *name == 'd' && find(name + 1);
+        ck_assert_msg(find(name) || is_gradient || is_short_name(name),
+                      "lesson %d: \"%s\" has the name %s, of nothing", lesson.number, text, name);
+        at += n + 2;
+    }
+}
+
+static void check_text(const ShownStep *step, const Json *told) {
+    const char *text = json_text(told, "text", "");
+    const int64_t look = json_integer(told, "look", -1);
+    double number, unit;
+    ck_assert_str_eq(json_text(told, "at", ""), step->at);
+    ck_assert(look >= 0 && look < (step->numbers ? step->numbers->count : 1));
+    ck_assert_msg(sentences_in(text) >= 1 && sentences_in(text) <= 3 && strlen(text) < 400,
+                  "lesson %d, %s: %d sentences: %s", lesson.number, step->at, sentences_in(text),
+                  text);
+    ck_assert_ptr_null(strstr(text, "  "));
+    expect_names(text);
+    const double looked = number_at(step, look);
+    const char *rest = text;
+    if (next_number(&rest, &number, &unit) && isfinite(looked))
+        ck_assert_msg(holds(text, looked), "lesson %d, %s: %.17g is not in: %s", lesson.number,
+                      step->at, looked, text);
+}
+
+/* Every step has a text, in the order of the steps; if the text has a number, it has the number
+ * that the step looks at. */
+static void check_texts(void) {
+    ShownStep step[MOST_STEPS];
+    const int n = list_steps(step);
+    const Json *told = json_get(tree, "steps")->first;
+    for (int i = 0; i < n; i++, told = told->next) {
+        ck_assert_msg(told != NULL, "lesson %d says nothing at %s", lesson.number, step[i].at);
+        check_text(&step[i], told);
+    }
+    ck_assert_msg(told == NULL, "lesson %d says too much", lesson.number);
+    expect_told("s", "`dE` stands for the gradient of the loss by `E`");
+}
+
+START_TEST(every_step_has_a_text) {
+    open_case(_i);
+    check_texts();
+    close_case();
+}
+END_TEST
+
+START_TEST(texts_hold_the_numbers_at_other_seeds) {
+    LessonOptions options = own_options(_i / SEEDS);
+    options.seed = (uint64_t)(_i % SEEDS) + 100;
+    open_lesson(cases[_i / SEEDS].number, options);
+    check_texts();
+    close_case();
+}
+END_TEST
+
+/* After 1000000 in a leaf the texts may have NaN, but all of them are there. */
+START_TEST(texts_of_large_numbers) {
+    static const char *const leaves[PARTS] = {"w", "V", "V", "V", "W_v", "W_v", "W_q.weight"};
+    const LessonEdit edit = {leaves[_i], 0, 1e6};
+    LessonOptions options = own_options(_i);
+    options.edits = &edit;
+    options.num_edits = 1;
+    open_lesson(cases[_i].number, options);
+    ck_assert_int_gt(json_get(tree, "steps")->count, 10);
+    check_texts();
+    close_case();
+}
+END_TEST
+
+START_TEST(covers_and_bets) {
+    open_case(_i);
+    const Json *shown = json_get(tree, "cover");
+    const Json *bet = json_get(tree, "bet");
+    const int64_t t = json_integer(shown, "tensor", -2), row = json_integer(shown, "row", -1);
+    const char *lead = json_text(shown, "lead", "");
+    ck_assert(*json_text(shown, "title", ""));
+    ck_assert(sentences_in(lead) >= 2 && sentences_in(lead) <= 4);
+    expect_names(lead);
+    ck_assert_str_eq(json_get(tree, "text")->first->text, lead);
+    if (t >= 0) {
+        const Json *shape = json_get(json_at(tensors, t), "shape");
+        ck_assert(row >= 0 && row < json_at(shape, shape->count - 2)->number);
+    } else ck_assert(json_get(shown, "losses")->number == 1);
+    ck_assert(_i >= PARTS || bet);
+    if (bet) {
+        const int64_t answer = json_integer(bet, "answer", -1);
+        ck_assert(is_step(json_text(bet, "at", "")));
+        ck_assert(answer >= 0 && answer < json_get(bet, "options")->count);
+        expect_names(json_text(bet, "ask", ""));
+        const Json *option = json_get(bet, "options")->first;
+        while (option && strcmp(option->text, "NaN") != 0) option = option->next;
+        ck_assert(!option || strstr(json_text(bet, "ask", ""), "NaN means not a number"));
+    }
+    close_case();
+}
+END_TEST
+
+/* The steps of a short class: each is a step with a text. */
+START_TEST(key_steps) {
+    open_case(_i);
+    const Json *keys = json_get(tree, "key");
+    if (_i < PARTS)
+        ck_assert(keys->count >= 3 && 3 * keys->count < 2 * json_get(tree, "steps")->count);
+    for (const Json *key = keys->first; key; key = key->next) ck_assert(*text_of(key->text));
+    close_case();
+}
+END_TEST
+
+/* ---- equations of the texts ------------------------------------------------------------------ */
+
+static const char *rest; /* what is left of a text */
+
+static bool take(const char *words) {
+    const size_t n = strlen(words);
+    if (strncmp(rest, words, n) != 0) return false;
+    rest += n;
+    return true;
+}
+
+/* A printed number; unit: 1 in its last place. */
+static bool take_number(double *number, double *unit) {
+    const char *digits = rest + (*rest == '-');
+    if (*digits < '0' || *digits > '9') return false;
+    const bool negative = digits > rest;
+    rest = digits;
+    next_number(&rest, number, unit);
+    if (negative) *number = -*number;
+    return true;
+}
+
+static bool take_sum(double *sum);
+
+static bool take_factor(double *factor) {
+    double unit;
+    if (!take("(")) return take_number(factor, &unit);
+    return take_sum(factor) && take(")");
+}
+
+static bool take_product(double *product) {
+    double factor;
+    if (!take_factor(product)) return false;
+    while (take(" x ")) {
+        if (!take_factor(&factor)) return false;
+        *product *= factor;
+    }
+    return true;
+}
+
+static bool take_sum(double *sum) {
+    double term;
+    if (!take_product(sum)) return false;
+    for (;;) {
+        const bool adds = take(" + ");
+        if (!adds && !take(" - ")) return true;
+        if (!take_product(&term)) return false;
+        *sum += adds ? term : -term;
+    }
+}
+
+/* "1 and 2", "1, 2 and 3", "1 from `V`, 2 from `K` and 3 from `Q`" */
+static bool take_list(double *sum) {
+    double term, unit;
+    int n = 0;
+    *sum = 0;
+    do {
+        if (!take_number(&term, &unit)) return false;
+        if (take(" from `")) rest += 2;
+        *sum += term;
+        n++;
+    } while (take(", ") || take(" and "));
+    return n > 1;
+}
+
+/* What the rule that the text names makes of x; NaN if it names none. */
+static double made_of(const char *text, double x) {
+    double factor, unit;
+    const char *colon = rest;
+    while (colon > text && *colon != ':' && *colon != '.') colon--;
+    const char *before = colon;
+    while (before > text && before[-1] != ' ') before--;
+    const char *saved = rest;
+    rest = before;
+    const bool has_factor = colon > text && take_number(&factor, &unit) && rest == colon;
+    rest = saved;
+    if (strstr(text, "Squared") || strstr(text, "on which side")) return x * x;
+    if (strstr(text, "-1/2")) return -x / 2;
+    if (strstr(text, "tanh")) return tanh(x);
+    if (has_factor && strstr(text, "ivided")) return x / factor;
+    if (has_factor) return x * factor;
+    if (strstr(text, "sqrt(d)") || strstr(text, "Divided on the way"))
+        return x / sqrt((double)lesson.options.size);
+    if (strstr(text, "ivided by")) return x / (1 - lesson.options.dropout);
+    return (double)NAN;
+}
+
+/* Takes an equation that begins here: what it must make, what it makes, 1 in its last place. */
+static bool take_equation(const char *text, double *must, double *makes, double *unit) {
+    const char *begin = rest;
+    if (take_sum(must) && take(" = ") && take_number(makes, unit)) return true;
+    rest = begin;
+    if (take_list(must) && take(" make ") && take_number(makes, unit)) return true;
+    rest = begin;
+    if (!take_number(must, unit)) return false;
+    const char *end = rest;
+    if (take(" becomes ") && take_number(makes, unit)) {
+        const char *after = rest;
+        rest = begin;
+        *must = made_of(text, *must);
+        rest = after;
+        return isfinite(*must);
+    }
+    rest = end;
+    return false;
+}
+
+/* Every equation of a text is right to the last digit that is printed. Returns how many there are.
+ */
+static int check_equations(const char *text) {
+    int n = 0;
+    for (rest = text; *rest;) {
+        double must, makes, unit;
+        const char *begin = rest;
+        const bool may_begin = rest == text || strchr(" :", rest[-1]);
+        if (may_begin && take_equation(text, &must, &makes, &unit)) {
+            ck_assert_msg(fabs(must - makes) <= 0.5 * unit + 1e-8 * fabs(must),
+                          "%s: %.12g, not %.12g: %s", json_text(tree, "command", ""), must, makes,
+                          text);
+            n++;
+        } else rest = begin + 1;
+    }
+    return n;
+}
+
+static int check_all_equations(void) {
+    int n = 0;
+    for (const Json *told = json_get(tree, "steps")->first; told; told = told->next)
+        n += check_equations(json_text(told, "text", ""));
+    for (const Json *question = questions->first; question; question = question->next) {
+        n += check_equations(json_text(question, "ask", ""));
+        n += check_equations(json_text(question, "why", ""));
+    }
+    return n;
+}
+
+START_TEST(equations_hold_as_printed) {
+    open_case(_i);
+    ck_assert_int_ge(check_all_equations(), 2);
+    close_case();
+}
+END_TEST
+
+START_TEST(equations_hold_at_other_seeds) {
+    LessonOptions options = own_options(_i / SEEDS);
+    options.seed = (uint64_t)(_i % SEEDS) + 200;
+    open_lesson(cases[_i / SEEDS].number, options);
+    ck_assert_int_ge(check_all_equations(), 3);
+    close_case();
+}
+END_TEST
+
+/* The test itself sees an equation that rounding has made wrong. */
+START_TEST(equations_are_found) {
+    open_case(LESSON_2);
+    ck_assert_int_eq(check_equations("It is 2 x -1.5 = -3, and 0.5 x (-1 + 3) = 1."), 2);
+    ck_assert_int_eq(check_equations("Here 1, 2 and -0.5 make 2.5. Squared: 3 becomes 9."), 2);
+    ck_assert_int_eq(check_equations("A row of 3 numbers: 4 stays."), 0);
+    double must, makes, unit;
+    rest = "2 x 1.48 = 2.95";
+    ck_assert(take_equation(rest, &must, &makes, &unit) && fabs(must - makes) > 0.5 * unit);
+    close_case();
+}
+END_TEST
+
+/* ---- names of tensors --------------------------------------------------------------------------
+ */
+
+static const char *name_at(const Json *number) { return name_of(tensor_at(number)); }
+
+/* The folded lines are those of the loss; a transposed tensor has the numbers of the other one, and
+ * a short name is the name of no other tensor. */
+START_TEST(names_of_tensors) {
+    static const char *const folded[] = {"E", "E^2", "loss"};
+    open_case(_i);
+    const Json *fold = json_get(tree, "fold");
+    ck_assert_int_eq(fold->count, 1);
+    const Json *number = json_get(fold->first, "lines")->first;
+    for (int i = 0; i < 3; i++, number = number->next) {
+        const Json *line = json_at(lines, (int64_t)number->number); /* all lines have an input */
+        ck_assert_int_eq(json_integer(line, "line", -1), (int64_t)number->number);
+        ck_assert_str_eq(name_at(json_get(line, "out")), folded[i]);
+    }
+    const bool has_keys = lesson.number > 1 && !lesson.options.additive;
+    const bool is_trivial = _i >= PARTS; /* a number alone is its own transpose */
+    ck_assert(is_trivial || json_get(tree, "transposed")->count == has_keys);
+    for (const Json *pair = json_get(tree, "transposed")->first; pair; pair = pair->next) {
+        const Json *x = tensor_at(json_get(pair, "tensor"));
+        const Json *of = tensor_at(json_get(pair, "of"));
+        const Json *shape = json_get(x, "shape");
+        const int64_t rows = (int64_t)json_at(shape, shape->count - 2)->number;
+        const int64_t columns = (int64_t)json_at(shape, shape->count - 1)->number;
+        for (int64_t i = 0; i < size_of_tensor(x); i++) {
+            const int64_t m = i / (rows * columns), r = i / columns % rows, c = i % columns;
+            ck_assert(value(x, i) == value(of, m * rows * columns + c * rows + r));
+        }
+    }
+    const Json *shorts = json_get(tree, "short");
+    for (const Json *a = shorts->first; a; a = a->next) {
+        const Json *same = find(json_text(a, "name", ""));
+        ck_assert(!same || same == tensor_at(json_get(a, "tensor")));
+        for (const Json *b = a->next; b; b = b->next)
+            ck_assert_str_ne(json_text(a, "name", ""), json_text(b, "name", ""));
+    }
+    close_case();
+}
+END_TEST
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* The words of a list are the first of the lesson's words, one for each row or column. */
+static void check_label(const Json *label, const char *key, int64_t from_the_end) {
+    const Json *list = json_get(label, key);
+    const Json *shape = json_get(tensor_at(json_get(label, "tensor")), "shape");
+    if (!list) return;
+    ck_assert_int_eq(list->count, (int64_t)json_at(shape, shape->count - from_the_end)->number);
+    const Json *word = json_get(tree, "words")->first;
+    for (const Json *x = list->first; x; x = x->next) {
+        if (strcmp(x->text, "[pad]") == 0) continue; /* no word of the reader's */
+        ck_assert_str_eq(x->text, word->text);
+        word = word->next;
+    }
+}
+
+START_TEST(rows_have_words) {
+    open_case(_i);
+    const Json *labels = json_get(tree, "labels");
+    ck_assert_int_eq(labels->count > 0, lesson.number > 1);
+    for (const Json *label = labels->first; label; label = label->next) {
+        check_label(label, "rows", 2);
+        check_label(label, "columns", 1);
+        if (lesson.number == 1) continue;
+        const Json *shape = json_get(tensor_at(json_get(label, "tensor")), "shape");
+        ck_assert_int_ge(shape->count, 2);
+    }
+    close_case();
+}
+END_TEST
+
+START_TEST(words_that_are_given) {
+    LessonOptions options = LESSON_OPTIONS;
+    ck_assert(lesson_set(&options, "words", "  a \"b\"\tc$ d  e"));
+    open_lesson(4, options);
+    const Json *words = json_get(tree, "words");
+    ck_assert_int_eq(words->count, 5);
+    ck_assert_str_eq(json_at(words, 1)->text, "\"b\"");
+    ck_assert_int_eq((int)json_at(json_get(find("x"), "shape"), 1)->number, 5);
+    ck_assert_str_eq(json_text(tree, "command", ""),
+                     "build/explain --lesson 4 --words \"  a \\\"b\\\"\tc\\$ d  e\"");
+    close_case();
+    options.words = "uno due tre";
+    open_lesson(2, options); /* the words are the keys, and the first ones the queries */
+    ck_assert_int_eq((int)json_at(json_get(find("Q"), "shape"), 0)->number, 2);
+    expect_told("f3", "\"due\" gives ");
+    close_case();
+    options.tokens = 5; /* a size that is given counts more */
+    open_lesson(4, options);
+    ck_assert_int_eq(json_get(tree, "words")->count, 5);
+    ck_assert_str_eq(json_at(json_get(tree, "words"), 4)->text, "#5");
+    close_case();
+}
+END_TEST
+
+/* A word in Latin-1 becomes UTF-8 in the data. */
+START_TEST(words_that_are_not_utf8) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.words = "caf\xe9 \x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80 \xc3\xa9t\xc3\xa9";
+    open_lesson(2, options);
+    const Json *words = json_get(tree, "words");
+    ck_assert_str_eq(json_at(words, 0)->text, "caf\xef\xbf\xbd");
+    ck_assert_uint_eq(strlen(json_at(words, 1)->text), 36);
+    ck_assert_str_eq(json_at(words, 2)->text, "\xc3\xa9t\xc3\xa9");
+    close_case();
+}
+END_TEST
+
+static void expect_no_words(const char *words, const char *sentence) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.words = words;
+    ck_assert(!lesson_open(&lesson, 4, options));
+    expect_error(sentence);
+    lesson_close(&lesson);
+}
+
+START_TEST(words_that_cannot_be) {
+    char many[256] = "";
+    for (int i = 0; i < 65; i++) strcat(many, "a ");
+    expect_no_words(many, "words: 65 words are too many: at most 64");
+    many[2 * 40] = '\0';
+    expect_no_words(many, "lesson 4: 40 tokens are too many here: at most 29");
+    expect_no_words(" \t", "words: \" \t\" has no word");
+    expect_no_words("a bcdefghijklmnopqrstuvwxyz",
+                    "words: \"bcdefghijklmnopqrstuvwxyz\" is too long for a word");
+}
+END_TEST
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* A lesson can be as large as it says, and a larger one is refused in a sentence. */
+START_TEST(limits_are_true) {
+    open_case(_i);
+    const Json *settings = json_get(tree, "settings");
+    char keys[16][16], sentence[400];
+    int64_t most[16];
+    int n = 0;
+    for (const Json *s = settings->first; s; s = s->next) {
+        if (strcmp(json_text(s, "kind", ""), "integer") != 0) continue;
+        const char *key = json_text(s, "key", "");
+        if (strcmp(key, "seed") == 0 || strcmp(key, "step") == 0) continue;
+        snprintf(keys[n], sizeof *keys, "%s", key);
+        most[n++] = json_integer(s, "most", -1);
+    }
+    close_case();
+    for (int i = 0; i < n; i++) {
+        LessonOptions options = own_options(_i);
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)most[i]);
+        ck_assert(lesson_set(&options, keys[i], number));
+        char *data = lessons_as_json(cases[_i].number, cases[_i].number, options);
+        ck_assert_msg(data != NULL, "lesson %d, %s %s: %s", cases[_i].number, keys[i], number,
+                      tensor_error());
+        free(data);
+        if (most[i] == 64) continue;
+        snprintf(number, sizeof number, "%d", (int)most[i] + 1);
+        ck_assert(lesson_set(&options, keys[i], number));
+        ck_assert(!lesson_open(&lesson, cases[_i].number, options));
+        if (strcmp(keys[i], "size") == 0)
+            snprintf(sentence, sizeof sentence, "lesson %d: size %s is too large here: at most %d",
+                     cases[_i].number, number, (int)most[i]);
+        else
+            snprintf(sentence, sizeof sentence, "lesson %d: %s %s are too many here: at most %d",
+                     cases[_i].number, number, keys[i], (int)most[i]);
+        expect_error(sentence);
+        lesson_close(&lesson);
+    }
+}
+END_TEST
+
+START_TEST(sizes_that_are_too_large) {
+    LessonOptions options = LESSON_OPTIONS;
+    options.tokens = 64;
+    ck_assert(!lesson_open(&lesson, 4, options));
+    expect_error("lesson 4: 64 tokens are too many here: at most 29");
+    lesson_close(&lesson);
+    options = LESSON_OPTIONS;
+    options.heads = 64;
+    options.tokens = 64;
+    options.size = 64;
+    ck_assert(!lesson_open(&lesson, 5, options));
+    expect_error("lesson 5: the sizes are too large together: choose a smaller example");
+    lesson_close(&lesson);
+    ck_assert_int_eq(tensor_live(), 0);
+}
+END_TEST
+
+/* ---- texts of a wrong rule ------------------------------------------------------------------- */
+
+/* Exactly the steps whose rule is wrong say so. */
+START_TEST(a_wrong_step_says_so) {
+    const int part = _i / RULES, r = _i % RULES;
+    LessonOptions options = own_options(part);
+    ck_assert(lesson_set(&options, "rule", rules[r].key));
+    open_lesson(cases[part].number, options);
+    const bool assigns = strcmp(rules[r].key, "assign") == 0;
+    const bool offers = *json_text(tree, "rule", "") != '\0';
+    int said = 0, wrong_lines = 0;
+    for (const Json *told = json_get(tree, "steps")->first; told; told = told->next) {
+        if (!strstr(json_text(told, "text", ""), "Here backward is wrong on purpose")) continue;
+        said++;
+        ck_assert_int_eq(*json_text(told, "at", ""), assigns ? 'a' : 'b');
+    }
+    for (const Json *line = lines->first; line; line = line->next) wrong_lines += !is_green(line);
+    ck_assert(assigns ? (said > 0) == offers : said == wrong_lines);
+    close_case();
+}
+END_TEST
+
+/* ---- the JSON reader ------------------------------------------------------------------------- */
+
+static void expect_broken(const char *text, const char *sentence) {
+    char *copy = strdup(text);
+    Json *read = json_read(copy);
+    if (read) check_tape(read);
+    expect_error(sentence);
+    free(read);
+    free(copy);
+}
+
+START_TEST(broken_json) {
+    expect_broken("", "line 1: a value was expected here");
+    expect_broken("{\"a\":1,\n\"b\" 2}", "line 2: a colon was expected here");
+    expect_broken("[1,2", "line 1: a comma or ] was expected here");
+    expect_broken("{\"a\":1", "line 1: a comma or } was expected here");
+    expect_broken("{a:1}", "line 1: a name in quotes was expected here");
+    expect_broken("[1,]", "line 1: a value was expected here");
+    expect_broken("[nan]", "line 1: a value was expected here");
+    expect_broken("[1.]", "line 1: a value was expected here");
+    expect_broken("\"abc", "line 1: a string does not end");
+    expect_broken("\"a\\q\"", "line 1: a string has an unknown escape");
+    expect_broken("\"\\u12g4\"", "line 1: a string has an unknown escape");
+    expect_broken("\"\\", "line 1: a string has an unknown escape");
+    expect_broken("[] []", "line 1: the text goes on after its end");
+    expect_broken("[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+                  "line 1: too many brackets inside each other");
+    expect_broken("[\"caf\xe9\"]", "the text is not UTF-8");
+    expect_broken("[\"\xed\xa0\x80\"]", "the text is not UTF-8");
+}
+END_TEST
+
+#define TENSOR     "{\"shape\":[1],\"value\":[1],\"grad\":[1]}"
+#define TAPE(line) "{\"lines\":[" line "],\"tensors\":[" TENSOR "," TENSOR "]}"
+#define LINE(in, out, backward)                                                                    \
+    "{\"line\":0,\"op\":\"exp\",\"in\":" in ",\"out\":" out ",\"backward\":" backward "}"
+
+START_TEST(broken_tapes) {
+    expect_broken("[]", "not a tape: it has no \"lines\" or no \"tensors\"");
+    expect_broken("{\"lines\":[],\"tensors\":[]}", "not a tape: it has no line");
+    expect_broken("{\"lines\":[1],\"tensors\":[{}]}", "not a tape: tensor 0 has no shape");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[-1]}]}",
+                  "not a tape: tensor 0 has no shape");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[2],\"value\":[1]}]}",
+                  "not a tape: tensor 0 does not have as many values as its shape says");
+    expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[],\"value\":[1],\"grad\":[]}]}",
+                  "not a tape: tensor 0 does not have as many gradients as its shape says");
+    expect_broken(TAPE("{}"), "not a tape: a line has no \"line\" or no \"op\"");
+    expect_broken(TAPE(LINE("[0]", "2", "[]")), "not a tape: line 0 has no \"in\" or no \"out\"");
+    expect_broken(TAPE(LINE("[2]", "1", "[]")),
+                  "not a tape: line 0 has an input that is no tensor");
+    expect_broken(TAPE(LINE("[0]", "1", "[null,null]")),
+                  "not a tape: line 0 has a \"backward\" that does not fit its inputs");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[]}]")),
+                  "not a tape: line 0 has a \"dx\" that does not fit its input");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[]}]")),
+                  "not a tape: line 0 has a \"jacobian\" that does not fit its input");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[[1,2]]}]")),
+                  "not a tape: line 0 has a broken \"jacobian\"");
+    expect_broken(TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[{}]}]")),
+                  "not a tape: line 0 has a broken \"jacobian\"");
+    expect_broken("{\"lines\":[" LINE(
+                      "[0]", "1", "[{\"dx\":[1]}]") "],\"tensors\":["
+                                                    "{\"shape\":[1],\"value\":[1]}," TENSOR "]}",
+                  "not a tape: line 0 has a \"dx\" for an input without gradients");
+    char whole[] = TAPE(LINE("[0]", "1", "[{\"dx\":[1],\"jacobian\":[\"flat\"]}]"));
+    Json *read = json_read(whole);
+    ck_assert(check_tape(read));
+    free(read);
+}
+END_TEST
+
+START_TEST(strings_of_json) {
+    char text[] = "[\"a\\n\\\"\\\\\\/\\u0041\\u00e9\\u20ac\\ud83d\", -1.5e2, true, null]";
+    Json *read = json_read(text);
+    ck_assert_str_eq(json_at(read, 0)->text, "a\n\"\\/A\xC3\xA9\xE2\x82\xAC?");
+    ck_assert(json_number(json_at(read, 1)) == -150);
+    ck_assert(json_number(json_at(read, 2)) == 1);
+    ck_assert(isnan(json_number(json_at(read, 3))));
+    ck_assert_ptr_null(json_at(read, 4));
+    free(read);
+}
+END_TEST
+
+/* The last step leads to an exercise, which is there. */
+START_TEST(lesson_leads_to_an_exercise) {
+    char file[96];
+    open_case(_i);
+    snprintf(file, sizeof file, "examples/exercises/%s.c", json_text(tree, "exercise", "none"));
+    ck_assert_msg(access(file, R_OK) == 0, "%s is not there", file);
+    close_case();
+}
+END_TEST
+
+/* ---- requests of the page -------------------------------------------------------------------- */
+
+static const char *ask(const char *request) {
+    char *buffer = live_request((int)strlen(request));
+    ck_assert_ptr_nonnull(buffer);
+    memcpy(buffer, request, strlen(request));
+    return live_answer();
+}
+
+static void expect_answer(const char *request, int number, LessonOptions options) {
+    char *expected = lessons_as_json(number, number, options);
+    ck_assert_msg(expected != NULL, "%s", tensor_error());
+    ck_assert_str_eq(ask(request), expected);
+    ck_assert_int_eq(live_tensors(), 0);
+    free(expected);
+}
+
+START_TEST(requests) {
+    LessonOptions o = LESSON_OPTIONS;
+    for (int number = 1; number <= LESSONS; number++) {
+        char request[16];
+        snprintf(request, sizeof request, "lesson %d", number);
+        o.part = 'a';
+        expect_answer(request, number, o);
+    }
+    o.part = 'b';
+    expect_answer("lesson 3b\nseed 4", 3, (LessonOptions){.dropout = -1, .seed = 4, .part = 'b'});
+    o = LESSON_OPTIONS;
+    o.words = "one \"two\" three";
+    expect_answer("lesson 4\nwords one \"two\" three", 4, o);
+    o = LESSON_OPTIONS;
+    o.heads = 2;
+    o.no_scale = true;
+    o.float32 = true;
+    o.dropout = 0.25;
+    o.seed = 3;
+    expect_answer("heads 2\nno-scale 1\nlesson 5\n\nfloat32 1\ndropout 0.25\nseed 3\n", 5, o);
+    expect_answer("lesson 5", 5, LESSON_OPTIONS); /* of the request before nothing is left */
+    o = LESSON_OPTIONS;
+    o.rule = "dropout";
+    expect_answer("lesson 4\nrule dropout", 4, o);
+    expect_answer("lesson 4\nrule ", 4, LESSON_OPTIONS);
+    const LessonEdit edits[] = {{"V", 1, -2.5}, {"Q", 0, 0.125}, {"V", 0, 3}};
+    o = LESSON_OPTIONS;
+    o.edits = edits;
+    o.num_edits = 3;
+    o.train = true;
+    expect_answer("set 1 -2.5 V\nlesson 2\nset 0 0.125 Q\ntrain 1\nset 0 3 V", 2, o);
+}
+END_TEST
+
+START_TEST(requests_that_cannot_be) {
+    static const struct {
+        const char *request, *answer;
+    } wrong[] = {
+        {"", "the request names no lesson"},
+        {"heads 2", "the request names no lesson"},
+        {"lesson 0", "lesson is \\\"0\\\": it must be an integer from 1 to 6, or 3b"},
+        {"lesson 7", "lesson is \\\"7\\\": it must be an integer from 1 to 6, or 3b"},
+        {"lesson 12", "lesson is \\\"12\\\": it must be an integer from 1 to 6, or 3b"},
+        {"lesson 2b", "lesson is \\\"2b\\\": it must be an integer from 1 to 6, or 3b"},
+        {"lesson 2\nheads 3", "lesson 2 takes no heads"},
+        {"lesson", "\\\"lesson\\\" has no value"},
+        {"lesson 2\ncolour 3", "there is no setting \\\"colour\\\""},
+        {"lesson 2\nset 1 V", "\\\"1 V\\\" is no edit: it must be an index, a number and a name"},
+        {"lesson 2\nrule dropout", "lesson 2 has no line that the wrong rule dropout changes"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char expected[256];
+        snprintf(expected, sizeof expected, "{\"error\":\"%s\"}", wrong[i].answer);
+        ck_assert_str_eq(ask(wrong[i].request), expected);
+        ck_assert_ptr_null(tensor_error());
+        ck_assert_int_eq(live_tensors(), 0);
+    }
+    tensor_fail("an error from before");
+    ck_assert(!strncmp(ask("lesson 1"), "{\"lessons\":[", 12));
+    ck_assert_ptr_null(tensor_error());
+}
+END_TEST
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static char page[PAGE_SIZE];
+
+/* The bytes of the library in a page; 0 if there is none, as in the page of a tape. */
+static size_t module_in(const char *text) {
+    const char *module = strstr(text, "<script id=\"wasm\" type=\"text/plain\">");
+    return module ? strcspn(module + 1, "<") : 0;
+}
+
+/* The JSON of the page; overwritten by the tree, which the caller frees. */
+static Json *data_of_page(const char *name) {
+    slurp(path(name), page, sizeof page);
+    ck_assert_ptr_null(strstr(page, "<!-- data -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- style -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- script -->"));
+    ck_assert_ptr_null(strstr(page, "<!-- wasm -->"));
+    Json *read = json_read(data_in_page(page));
+    ck_assert_msg(read != NULL, "%s", tensor_error());
+    return read;
+}
+
+START_TEST(page_of_the_lessons) {
+    program = "explain";
+    ck_assert_int_eq(run("--page $D/page.html"), 0);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_msg(!strncmp(out, path("page.html"), strlen(path("page.html"))), "%s", out);
+    ck_assert_ptr_nonnull(strstr(out, ": lessons 1 to 6\n"));
+    ck_assert_int_eq(files_in_folder(), 1);
+    Json *read = data_of_page("page.html");
+    const Json *list = json_get(read, "lessons");
+    ck_assert_int_eq(list->count, PARTS);
+    for (int i = 0; i < PARTS; i++) {
+        ck_assert_int_eq(json_integer(json_at(list, i), "number", 0), cases[i].number);
+        ck_assert_str_eq(json_text(json_at(list, i), "part", ""), i == LESSON_3B ? "b" : "");
+    }
+    free(read);
+    slurp(path("page.html"), page, sizeof page);
+    ck_assert_msg(strlen(page) < 1000 * KB, "the page has %zu bytes", strlen(page));
+    ck_assert_uint_gt(module_in(page), 100 * KB);
+}
+END_TEST
+
+START_TEST(page_of_one_lesson) {
+    program = "explain";
+    ck_assert_int_eq(
+        run("--lesson 5 --page $D/page.html --heads 2 --float32 --seed 3 --no-scale --train"), 0);
+    Json *read = data_of_page("page.html");
+    const Json *only = json_at(json_get(read, "lessons"), 0);
+    ck_assert_int_eq(json_get(read, "lessons")->count, 1);
+    ck_assert_str_eq(json_text(only, "command", ""),
+                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale --float32 --train");
+    ck_assert_str_eq(json_at(json_get(only, "formula"), 1)->text, "A = softmax(Q_h K_h')");
+    free(read);
+    for (int number = 1; number <= LESSONS; number++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "--lesson %d --page $D/lesson.html", number);
+        ck_assert_int_eq(run(arguments), 0);
+        slurp(path("lesson.html"), page, sizeof page);
+        ck_assert_msg(strlen(page) < 750 * KB, "the page of lesson %d has %zu bytes", number,
+                      strlen(page));
+    }
+    char here[512]; /* the default is a file in the current folder */
+    ck_assert_ptr_nonnull(realpath(getenv("BUILD") ? getenv("BUILD") : "build", here));
+    snprintf(page, sizeof page,
+             "cd $D && $RUNNER %s/explain >out && test -s explain.html && rm out", here);
+    ck_assert_int_eq(shell(page), 0);
+}
+END_TEST
+
+/* The printed numbers are rounded, so every machine prints the same text. */
+static const char *const sets[] = {"",
+                                   "TAPEHEAD_ISA=plain",
+                                   "TAPEHEAD_ISA=baseline",
+                                   "TAPEHEAD_ISA=avx2",
+                                   "TAPEHEAD_ISA=avx512",
+                                   "TAPEHEAD_NUM_THREADS=2"};
+enum { SETS = sizeof sets / sizeof *sets };
+
+static bool has_set(const char *set) {
+    char line[80];
+    const char *isa = strstr(set, "avx");
+    snprintf(line, sizeof line, "grep -q %s /proc/cpuinfo 2>/dev/null", isa ? isa : "");
+    return !isa || shell(line) == 0;
+}
+
+START_TEST(text_is_golden) {
+    static char golden[PRINTED_SIZE];
+    slurp("tests/golden/explain_lesson2.txt", golden, sizeof golden);
+    program = "explain";
+    if (!has_set(sets[_i])) return;
+    ck_assert_int_eq(run_line(sets[_i], "--text --lesson 2"), 0);
+    ck_assert_msg(strcmp(out, golden) == 0, "%s: another text", sets[_i]);
+}
+END_TEST
+
+/* At most 80 columns, without blanks at the end, plain ASCII. */
+static void expect_neat(void) {
+    ck_assert_int_lt(strlen(out), PRINTED_SIZE - 1);
+    ck_assert_ptr_null(strstr(out, " \n"));
+    ck_assert_ptr_null(strstr(out, "check FAILS"));
+    for (const char *at = out; *at; at += strcspn(at, "\n") + 1)
+        ck_assert_msg(strcspn(at, "\n") <= 80, "a long line: %.100s", at);
+    for (const char *c = out; *c; c++) ck_assert(*c == '\n' || (*c >= ' ' && *c <= '~'));
+}
+
+START_TEST(text_is_neat) {
+    static const char *const parts[LESSONS][3] = {
+        {"Lesson 1: One weight\n", "dw = sum of dU x D\n"},
+        {"Lesson 2: Scores to output\n", "check ok", "\n    dA = dY V'\n"},
+        {"// masked", "w0 the weight is 0, w1 the weight is 1", "0 nothing arrives"},
+        {":: dropped", "dx so far = from V + from K\n", "dx = from V + from K + from Q\n"},
+        {"A head 3", "dgate head 1", "Q_h: 3 moves ..."},
+        {"Lesson 6: A training step\n", "__ the function is flat"}};
+    char line[64];
+    program = "explain";
+    snprintf(line, sizeof line, "--text --lesson %d", _i + 1);
+    ck_assert_int_eq(run(line), 0);
+    ck_assert_int_eq(files_in_folder(), 0);
+    expect_neat();
+    for (int i = 0; i < 3 && parts[_i][i]; i++)
+        ck_assert_msg(strstr(out, parts[_i][i]) != NULL, "the text has no %s", parts[_i][i]);
+}
+END_TEST
+
+START_TEST(text_of_wide_matrices) {
+    program = "explain";
+    ck_assert_int_eq(run("--text --lesson 4 --tokens 2 --size 16"), 0);
+    expect_neat();
+    ck_assert_ptr_nonnull(strstr(out, "Q, columns 0 to "));
+    ck_assert_ptr_nonnull(strstr(out, " to 15\n"));
+}
+END_TEST
+
+START_TEST(text_of_all_lessons) {
+    program = "explain";
+    ck_assert_int_eq(run("--text | grep -c '^Lesson [1-6]b*: '"), 0);
+    ck_assert_str_eq(out, "7\n"); /* lesson 3 has two halves */
+}
+END_TEST
+
+static int count_in(const char *text, const char *words) {
+    int n = 0;
+    for (const char *at = strstr(text, words); at; at = strstr(at + 1, words)) n++;
+    return n;
+}
+
+/* One check fails in each part of the lesson. */
+START_TEST(text_of_a_wrong_rule) {
+    program = "explain";
+    ck_assert_int_eq(run("--text --lesson 3 --break mask"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\nBackward is wrong here: a mask that multiplies. Wrong: "));
+    const int parts = count_in(out, "\nBackward is wrong here: ");
+    ck_assert_int_eq(count_in(out, ", b3.0, check FAILS\n"), parts);
+    ck_assert_int_eq(count_in(out, "check FAILS"), parts);
+    ck_assert_int_eq(run("--text --lesson 4 --break assign"), 0);
+    ck_assert_ptr_nonnull(strstr(out, ", a0.0, check FAILS\n"));
+    ck_assert_ptr_nonnull(strstr(out, " + -0.0933, but the gradient is -0.0933\n"));
+    expect_failure("--text --lesson 2 --break dropout",
+                   ": lesson 2 has no line that the wrong rule dropout changes\n");
+    ck_assert_int_eq(run("--break dropout --page $D/page.html"), 0); /* in the lessons that can */
+    Json *read = data_of_page("page.html");
+    for (int i = 0; i < PARTS; i++)
+        ck_assert_str_eq(json_text(json_at(json_get(read, "lessons"), i), "rule", "-"),
+                         i == LESSON_4 ? "dropout" : "");
+    free(read);
+}
+END_TEST
+
+static const char *const terminal = "TERM=xterm LANG=C.UTF-8";
+
+/* A terminal has colours and waits; q stops, and the end of the input does not. */
+START_TEST(text_on_a_terminal) {
+    if (!has_terminal("text_on_a_terminal")) return;
+    program = "explain";
+    put(path("keys"), "\n\nq\n");
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 <$D/keys"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\033[1mLesson 2"));
+    ck_assert_ptr_nonnull(strstr(out, ", f1\r\n"));
+    ck_assert_ptr_null(strstr(out, ", f2\r\n"));
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 2 </dev/null"), 0);
+    ck_assert_ptr_nonnull(strstr(out, ", b0.0, check ok\r\n"));
+    ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", "--text <$D/keys"), 0);
+    ck_assert_ptr_null(strchr(out, '\033'));
+    ck_assert_ptr_null(strstr(out, "Lesson 2"));
+}
+END_TEST
+
+/* What each line of keys shows, in this order. */
+static void expect_shown(const char *keys, const char *const *shown) {
+    const char *at = out;
+    put(path("keys"), keys);
+    ck_assert_int_eq(run_on_terminal(terminal, "--text --lesson 5 <$D/keys"), 0);
+    for (int i = 0; shown[i]; i++) {
+        const char *found = strstr(at, shown[i]);
+        ck_assert_msg(found != NULL, "after %d of the keys %s: no %s in %.200s", i, keys, shown[i],
+                      at);
+        at = found + strlen(shown[i]);
+    }
+    ck_assert_ptr_null(strstr(at, "ward "));
+}
+
+/* A name goes to its step, numbers to an element, b back, o opens what is folded. */
+START_TEST(keys_on_a_terminal) {
+    static const char *const by_name[] = {
+        "Lesson 5: ", ", b15.0, check ok", ", b14.0, check ok", ", b15.0, check ok",
+        ", f0\r\n",   "Lesson 5: Heads",   ", f7\r\n",          NULL};
+    static const char *const opened[] = {"Lesson 5: ",
+                                         "forward 4 of 1",
+                                         "forward 8 of 25, f7\r\n",
+                                         "forward 7 of 25, f6\r\n",
+                                         "forward 4 of 1",
+                                         NULL};
+    static const char *const panels[] = {", f15\r\n", "A head 2 [1, 0] = exp(", NULL};
+    static const char *const numbers[] = {"Lesson 5: ",
+                                          ", f0\r\n",
+                                          "Q[1, 2] = -0.7 x ",
+                                          "Q[3, 5] = 0.2 x ",
+                                          "No step and no number is called 4 0.",
+                                          "No step and no number is called 0 0 0 0.",
+                                          "No step and no number is called f99.",
+                                          "> f0 ",
+                                          "a0.0 ",
+                                          "the step with this name",
+                                          ", f3\r\n",
+                                          NULL};
+    if (!has_terminal("keys_on_a_terminal")) return;
+    program = "explain";
+    expect_shown("b15.0\n\nb\nf0\n0\nf5\nq\n", by_name);
+    expect_shown("f7\no\nb\no\nq\n", opened);
+    expect_shown("f15\n2 1 0\nq\n", panels);
+    expect_shown("\n1 2\n[3, 5]\n4 0\n0 0 0 0\nf99\nl\n?\n\nq\n", numbers);
+}
+END_TEST
+
+START_TEST(help) {
+    program = "explain";
+    ck_assert_int_eq(run("--help"), 0);
+    ck_assert_str_eq(complaints, "");
+    static const char *const flags[] = {"--lesson N",       "--page FILE.html", "--text",
+                                        "--tape FILE.json", "--heads N",        "--queries N",
+                                        "--keys N",         "--tokens N",       "--size N",
+                                        "--step N",         "--dropout NUMBER", "--seed N",
+                                        "--causal",         "--no-scale",       "--no-mask",
+                                        "--no-causal",      "--lengths",        "--window",
+                                        "--additive",       "--float32",        "--help"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
+        ck_assert_msg(strstr(out, line) != NULL, "--help has no %s", flags[i]);
+    }
+}
+END_TEST
+
+START_TEST(misuse) {
+    static const char *const wrong[] = {"--nonsense",
+                                        "nonsense",
+                                        "--lesson 0",
+                                        "--lesson 7",
+                                        "--lesson",
+                                        "--heads 0",
+                                        "--heads 65",
+                                        "--size x",
+                                        "--dropout 1",
+                                        "--seed -1",
+                                        "--text=1",
+                                        "--page ''",
+                                        "--lesson 1 --heads 2",
+                                        "--lesson 1 --tokens 2",
+                                        "--lesson 1 --no-scale",
+                                        "--lesson 1 --words a",
+                                        "--lesson 2 --causal",
+                                        "--lesson 2 --no-causal",
+                                        "--lesson 4 --window",
+                                        "--lesson 5 --lengths",
+                                        "--lesson 2 --dropout 0",
+                                        "--lesson 3 --tokens 3",
+                                        "--lesson 4 --no-mask",
+                                        "--lesson 5 --additive",
+                                        "--lesson 6 --queries 2",
+                                        "--lesson 6 --size 2",
+                                        "--lesson 5 --step 2",
+                                        "--step 200",
+                                        "--step -1",
+                                        "--tape $D/tape.json --float32",
+                                        "--tape $D/tape.json --break mask",
+                                        "--tape $D/tape.json --train",
+                                        "--break ''",
+                                        "--break exp",
+                                        "--text --page $D/page.html",
+                                        "--text --tape $D/tape.json",
+                                        "--tape $D/tape.json --lesson 2",
+                                        "--tape $D/tape.json --seed 2",
+                                        "--tape $D/a --page $D/a"};
+    program = "explain";
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_misuse(wrong[i]);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+START_TEST(too_large) {
+    program = "explain";
+    expect_failure("--lesson 5 --tokens 24 --size 4 --page $D/page.html",
+                   ": lesson 5: 24 tokens are too many here: at most 15\n");
+    expect_failure("--lesson 3 --queries 64 --keys 64 --size 64 --page $D/page.html",
+                   ": lesson 3: 64 keys are too many here: at most 6\n");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+/* ---- a tape from a file ---------------------------------------------------------------------- */
+
+/* softmax((x, 2) w), with a name that must not end the script. */
+static void write_tape_file(const char *name) {
+    FILE *file = fopen(path(name), "w");
+    Tensor *x = tensor_randn(SHAPE(2, 3));
+    ag_requires_grad(ag_name(x, "</script><!--"));
+    tape_begin();
+    tape_keep_grads(true);
+    ck_assert(ag_backward(ag_sum(ag_square(ag_softmax(x, 1)))));
+    ck_assert(tape_write_json(file));
+    tape_end();
+    ck_assert_int_eq(fclose(file), 0);
+    tensor_release(x);
+}
+
+START_TEST(page_of_a_tape) {
+    program = "explain";
+    write_tape_file("tape.json");
+    ck_assert_int_eq(run("--tape $D/tape.json --page $D/page.html"), 0);
+    ck_assert_str_eq(complaints, "");
+    slurp(path("page.html"), page, sizeof page);
+    ck_assert_ptr_null(strstr(data_in_page(page), "<!--"));
+    Json *read = data_of_page("page.html");
+    const Json *only = json_at(json_get(read, "lessons"), 0);
+    ck_assert_int_eq(json_integer(only, "number", -1), 0);
+    ck_assert_str_eq(json_text(only, "title", ""), "tape.json");
+    ck_assert_int_eq(json_get(only, "questions")->count, 0);
+    const Json *tape = json_get(only, "tape");
+    ck_assert(check_tape(tape));
+    ck_assert_int_eq(json_get(tape, "lines")->count, 3);
+    ck_assert_str_eq(json_text(json_get(tape, "tensors")->first, "name", ""), "</script><!--");
+    free(read);
+}
+END_TEST
+
+START_TEST(tapes_that_cannot_be_read) {
+    program = "explain";
+    write_tape_file("tape.json");
+    ck_assert_int_eq(
+        shell("cd $D && mkdir folder && : >empty && echo garbled >garbage && echo '{}' >other &&"
+              " head -c 300 tape.json >half && (cat tape.json && echo 1) >longer &&"
+              " printf '{\\0}' >zero && head -c 1100000 /dev/zero | tr '\\0' ' ' >large &&"
+              " cp tape.json hidden && chmod 000 hidden && echo old >page.html"),
+        0);
+#define PAGE " --page $D/page.html"
+    expect_failure("--tape $D/nowhere" PAGE, "/nowhere: No such file or directory\n");
+    expect_failure("--tape $D/folder" PAGE, "/folder: Is a directory\n");
+    expect_failure("--tape $D/empty" PAGE, "/empty: line 1: a value was expected here\n");
+    expect_failure("--tape $D/garbage" PAGE, "/garbage: line 1: a value was expected here\n");
+    expect_failure("--tape $D/other" PAGE, "/other: not a tape: it has no \"lines\"");
+    expect_failure("--tape $D/half" PAGE, "/half: line ");
+    expect_failure("--tape $D/longer" PAGE, ": the text goes on after its end\n");
+    expect_failure("--tape $D/zero" PAGE, "/zero: it is no text\n");
+    expect_failure("--tape $D/large" PAGE, "/large: it has more than 1 MB: ");
+    if (access(path("hidden"), R_OK) != 0)
+        expect_failure("--tape $D/hidden" PAGE, "/hidden: Permission denied\n");
+    ck_assert_int_eq(shell("test \"$(cat $D/page.html)\" = old"), 0);
+}
+END_TEST
+
+START_TEST(pages_that_cannot_be_written) {
+    program = "explain";
+    ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed && echo old >$D/old"), 0);
+    expect_failure("--page $D/nowhere/page.html",
+                   ": it cannot be written: No such file or directory\n");
+    expect_failure("--page $D", ": Is a directory\n");
+    if (access(path("sealed"), W_OK) != 0)
+        expect_failure("--page $D/sealed/page.html", ": it cannot be written: Permission denied\n");
+    ck_assert_int_eq(run_line(SMALL_FILES, "--page $D/old"), 1);
+    ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s", complaints);
+    ck_assert_int_eq(shell("test \"$(cat $D/old)\" = old"), 0);
+    ck_assert_int_eq(files_in_folder(), 2);
+    if (!has_full_disk()) return;
+    expect_failure("--page /dev/full", ": No space left on device\n");
+    ck_assert_int_eq(run("--text >/dev/full"), 1);
+    ck_assert_str_eq(complaints, "explain: cannot write to standard output\n");
+}
+END_TEST
+
+START_TEST(standard_output_that_cannot_be_written) {
+    program = "explain";
+    ck_assert_int_eq(run_without_reader("--text"), 141);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(run("--page $D/page.html >&-"), 1);
+    ck_assert_str_eq(complaints, "explain: cannot write to standard output\n");
+    Json *read = data_of_page("page.html");
+    ck_assert_int_eq(json_get(read, "lessons")->count, PARTS);
+    free(read);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("explain");
+    TCase *tcase = add_framed_case(suite, "lessons");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, numbers_are_those_of_the_tape, 0, CASES);
+    tcase_add_loop_test(tcase, terms_sum_to_the_gradients, 0, CASES);
+    tcase_add_loop_test(tcase, checks_agree, 0, CASES);
+    tcase_add_loop_test(tcase, every_tensor_has_a_name, 0, CASES);
+    tcase_add_loop_test(tcase, reasons_are_right, 0, CASES);
+    tcase_add_loop_test(tcase, questions_have_answers, 0, CASES);
+    tcase_add_loop_test(tcase, every_step_has_a_text, 0, CASES);
+    tcase_add_loop_test(tcase, texts_hold_the_numbers_at_other_seeds, 0, PARTS * SEEDS);
+    tcase_add_loop_test(tcase, texts_of_large_numbers, 0, PARTS);
+    tcase_add_loop_test(tcase, covers_and_bets, 0, CASES);
+    tcase_add_loop_test(tcase, key_steps, 0, CASES);
+    tcase_add_loop_test(tcase, equations_hold_as_printed, 0, CASES);
+    tcase_add_loop_test(tcase, equations_hold_at_other_seeds, 0, PARTS * SEEDS);
+    tcase_add_test(tcase, equations_are_found);
+    tcase_add_loop_test(tcase, names_of_tensors, 0, CASES);
+    tcase_add_loop_test(tcase, rows_have_words, 0, CASES);
+    tcase_add_test(tcase, words_that_are_given);
+    tcase_add_test(tcase, words_that_are_not_utf8);
+    tcase_add_test(tcase, words_that_cannot_be);
+    tcase_add_test(tcase, sizes_that_are_too_large);
+    tcase_add_loop_test(tcase, a_wrong_step_says_so, 0, PARTS * RULES);
+    tcase_add_test(tcase, every_reason_occurs);
+    tcase_add_test(tcase, sizes);
+    tcase_add_loop_test(tcase, every_setting_changes_the_tape, 0, PARTS);
+    tcase_add_loop_test(tcase, settings_of_the_lesson, 0, PARTS);
+    tcase_add_test(tcase, a_mask_of_its_own);
+    tcase_add_test(tcase, settings_that_cannot_be);
+    tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, PARTS);
+    tcase_add_test(tcase, steps_of_lesson_6);
+    tcase_add_test(tcase, an_edit_changes_one_number);
+    tcase_add_test(tcase, training_begins_with_the_edits);
+    tcase_add_test(tcase, edits_that_cannot_be);
+    tcase_add_loop_test(tcase, a_rule_fails_its_own_check, 0, PARTS * RULES);
+    tcase_add_test(tcase, rules_with_other_settings);
+    tcase_add_test(tcase, a_nan_fails_the_check);
+    tcase_add_test(tcase, no_such_rule);
+    tcase_add_loop_test(tcase, training_only_if_asked, 0, PARTS);
+    tcase_add_test(tcase, answers_of_lesson_1);
+    tcase_add_test(tcase, answers_of_lesson_2);
+    tcase_add_test(tcase, answers_of_lesson_3);
+    tcase_add_test(tcase, answers_of_lesson_3b);
+    tcase_add_test(tcase, answers_of_lesson_4);
+    tcase_add_test(tcase, answers_of_lesson_5);
+    tcase_add_test(tcase, answers_of_lesson_6);
+    tcase_add_test(tcase, broken_json);
+    tcase_add_test(tcase, broken_tapes);
+    tcase_add_test(tcase, strings_of_json);
+    tcase_add_loop_test(tcase, lesson_leads_to_an_exercise, 0, PARTS);
+    tcase_add_test(tcase, requests);
+    tcase_add_test(tcase, requests_that_cannot_be);
+    tcase = add_program_case(suite, "the program");
+    tcase_add_test(tcase, page_of_the_lessons);
+    tcase_add_test(tcase, page_of_one_lesson);
+    tcase_add_loop_test(tcase, text_is_golden, 0, SETS);
+    tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
+    tcase_add_test(tcase, text_of_wide_matrices);
+    tcase_add_test(tcase, text_of_all_lessons);
+    tcase_add_test(tcase, text_of_a_wrong_rule);
+    tcase_add_test(tcase, text_on_a_terminal);
+    tcase_add_test(tcase, keys_on_a_terminal);
+    tcase_add_test(tcase, help);
+    tcase_add_test(tcase, misuse);
+    tcase_add_test(tcase, page_of_a_tape);
+    tcase_add_test(tcase, tapes_that_cannot_be_read);
+    tcase_add_test(tcase, pages_that_cannot_be_written);
+    tcase_add_test(tcase, standard_output_that_cannot_be_written);
+    TCase *longest = mark_long(add_program_case(suite, "long"));
+    tcase_add_loop_test(longest, limits_are_true, 0, PARTS);
+    tcase_add_loop_test(longest, edits_change_the_leaves, 0, CASES);
+    tcase_add_loop_test(longest, training_is_sgd, 0, PARTS * (RULES + 1));
+    tcase_add_test(longest, too_large);
+    return run_suite(suite);
+}

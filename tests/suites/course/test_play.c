@@ -1,0 +1,305 @@
+/* test_play.c - recall in a page that computes: does it train what build/recall trains? */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../examples/explain/json.h"
+#include "../../../examples/explain/live.h"
+#include "../../../nn/nn.h"
+#include "../common.h"
+#include "../common_page.h"
+#include "../common_program.h"
+
+static const char *const mechanisms[] = {"dot", "additive"};
+enum { PAIRS = 10 };
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static char *text; /* of the last answer; its tree overwrites it */
+static Json *tree;
+
+static void forget(void) {
+    free(tree);
+    free(text);
+    tree = NULL;
+    text = NULL;
+}
+
+static const char *answer_to(const char *request) {
+    char *buffer = live_request((int)strlen(request));
+    ck_assert_ptr_nonnull(buffer);
+    memcpy(buffer, request, strlen(request));
+    return live_answer();
+}
+
+static const Json *ask(const char *request) {
+    forget();
+    text = strdup(answer_to(request));
+    ck_assert_ptr_nonnull(text);
+    ck_assert_msg(strncmp(text, "{\"error\"", 8) != 0, "%s: %s", request, text);
+    tree = json_read(text);
+    ck_assert_ptr_nonnull(tree);
+    return tree;
+}
+
+static void begin(const char *mechanism, const char *settings) {
+    char request[256];
+    snprintf(request, sizeof request, "play begin\nattention %s\n%s", mechanism, settings);
+    ck_assert_int_eq(json_integer(ask(request), "step", -1), 0);
+}
+
+static double number(const char *key) { return json_number(json_get(tree, key)); }
+
+static void end(void) {
+    ck_assert_str_eq(answer_to("play end"), "{\"step\":0}");
+    forget();
+    ck_assert_int_eq(live_tensors(), 0);
+}
+
+/* ---- the numbers of build/recall ------------------------------------------------------------- */
+
+static const char *row; /* of the program's log */
+
+static void expect_losses_of_log(void) {
+    for (const Json *loss = json_get(tree, "losses")->first; loss; loss = loss->next) {
+        row = strchr(row, '\n') + 1;
+        ck_assert_double_eq(loss->number, atof(strchr(row, ',') + 1));
+    }
+}
+
+/* Lessons in between, which seed the generator and compute in float64, and recordings change
+ * nothing. */
+START_TEST(trains_as_the_program) {
+    static const char *const steps[] = {"play train 7", "play train 1", "play train 32"};
+    char arguments[128];
+    snprintf(arguments, sizeof arguments,
+             "--attention %s --seed 5 --lr 0.3 --steps 40 --every 1 --quiet --log $D/log.csv",
+             mechanisms[_i]);
+    program = "recall";
+    run(arguments);
+    ck_assert_str_eq(complaints, "");
+    slurp(path("log.csv"), out, sizeof out);
+    row = out;
+    begin(mechanisms[_i], "seed 5\nlr 0.3\n");
+    for (int i = 0; i < 3; i++) {
+        ask("lesson 6");
+        ask("play record");
+        ask(steps[i]);
+        expect_losses_of_log();
+    }
+    ck_assert_int_eq(json_integer(tree, "step", 0), 40);
+    ck_assert_str_eq(strchr(row, '\n'), "\n");
+    end();
+}
+END_TEST
+
+/* The data of the page that the program writes. */
+static char *data_of_program(const char *arguments) {
+    static char page[1 << 20];
+    program = "recall";
+    run(arguments);
+    slurp(path("page.html"), page, sizeof page);
+    return data_in_page(page);
+}
+
+/* The command is taken out, and the sources, which only a page has. */
+static void strip(char *data) {
+    char *command = strstr(data, "\"command\":");
+    char *rest = strstr(command, ",\n\"source\"");
+    ck_assert_ptr_nonnull(rest);
+    memmove(command, rest, strlen(rest) + 1);
+    char *sources = strstr(data, ",\n\"addition\":");
+    if (sources) memcpy(sources, "}\n", sizeof "}\n");
+}
+
+START_TEST(records_the_page_of_the_program) {
+    static const char *const arguments[] = {
+        "--steps 20 --pairs 6 --no-mask --quiet --explain $D/page.html",
+        "--steps 20 --pairs 6 --no-mask --quiet --explain $D/page.html --attention additive"};
+    char *expected = data_of_program(arguments[_i]);
+    char command[256];
+    begin(mechanisms[_i], "pairs 6\nno-mask 1\nno-scale 0\n");
+    ask("play train 20");
+    char *recorded = strdup(answer_to("play record"));
+    ck_assert_ptr_nonnull(recorded);
+    snprintf(command, sizeof command,
+             "\"command\":\"build/recall --attention %s --pairs 6 --lr 0.2 --seed 1 --steps 20 "
+             "--no-mask --explain FILE.html\"",
+             mechanisms[_i]);
+    ck_assert_ptr_nonnull(strstr(recorded, command));
+    strip(recorded);
+    strip(expected);
+    ck_assert(strcmp(recorded, expected) == 0);
+    free(recorded);
+    end();
+}
+END_TEST
+
+/* ---- the map --------------------------------------------------------------------------------- */
+
+/* The weights of a row sum to 1; null stands where there is no pair. Returns whether the largest is
+ * on the right pair, which has the key of the question. */
+static bool check_row(const Json *map, int i, int n) {
+    const Json *keys = json_get(map, "keys");
+    const Json *weights = json_get(map, "weights");
+    const int right = (int)json_at(json_get(map, "right"), i)->number;
+    const char *asked = json_at(json_get(map, "queries"), i)->text;
+    double sum = 0, largest = 0;
+    ck_assert(right >= 0 && right < n && asked[0] == json_at(keys, right)->text[0]);
+    for (int j = 0; j < keys->count; j++) {
+        const Json *weight = json_at(weights, i * keys->count + j);
+        ck_assert_int_eq(weight->kind, j < n ? JSON_NUMBER : JSON_NULL);
+        if (j >= n) continue;
+        sum += weight->number;
+        largest = fmax(largest, weight->number);
+    }
+    ck_assert_double_eq_tol(sum, 1, 1e-6);
+    return json_at(weights, i * keys->count + right)->number == largest;
+}
+
+/* How many rows have their largest weight on the right pair; *n: of so many. */
+static int rows_found(int *n) {
+    const Json *map = json_get(tree, "map");
+    int found = 0;
+    *n = (int)json_get(map, "queries")->count;
+    ck_assert(*n >= PAIRS / 2 && *n <= PAIRS);
+    ck_assert_int_eq(json_get(map, "keys")->count, PAIRS);
+    ck_assert_int_eq(json_get(map, "weights")->count, (int64_t)*n * PAIRS);
+    for (int i = 0; i < *n; i++) found += check_row(map, i, *n);
+    return found;
+}
+
+START_TEST(learns_and_shows_it) {
+    int n;
+    begin(mechanisms[_i], "");
+    ck_assert_int_eq(json_get(tree, "losses")->count, 0);
+    ck_assert_double_lt(number("accuracy"), 0.1);
+    ck_assert_double_lt(number("found"), 0.5);
+    ck_assert_int_lt(rows_found(&n), n);
+    ask("play train 250");
+    ck_assert_int_eq(json_get(tree, "losses")->count, 250);
+    ck_assert_double_gt(json_at(json_get(tree, "losses"), 0)->number, 4);
+    ck_assert_double_lt(json_at(json_get(tree, "losses"), 249)->number, 0.1);
+    ck_assert_double_gt(number("accuracy"), 0.99);
+    ck_assert_double_gt(number("found"), 0.99);
+    ck_assert_int_eq(rows_found(&n), n);
+    end();
+}
+END_TEST
+
+/* The map has the labels of the program's first map. */
+START_TEST(shows_the_example_of_the_program) {
+    program = "recall";
+    ck_assert_int_eq(run("--steps 2 --plot $D/plot.svg"), 1);
+    slurp(path("plot.svg"), out, sizeof out);
+    begin("dot", "");
+    const Json *map = json_get(tree, "map");
+    const char *at = strstr(out, " pairs<");
+    for (const Json *key = json_get(map, "keys")->first; key; key = key->next) {
+        char label[32];
+        snprintf(label, sizeof label, ">%s<", key->text);
+        at = strstr(at, label);
+        ck_assert_msg(at != NULL, "%s is not in the picture", label);
+    }
+    end();
+}
+END_TEST
+
+/* Without a mask old pairs have weights, too. */
+START_TEST(without_a_mask) {
+    begin("dot", "no-mask 1");
+    for (const Json *x = json_get(json_get(tree, "map"), "weights")->first; x; x = x->next)
+        ck_assert_int_eq(x->kind, JSON_NUMBER);
+    end();
+}
+END_TEST
+
+/* ---- requests and mistakes ------------------------------------------------------------------- */
+
+START_TEST(nothing_piles_up) {
+    begin("dot", "");
+    ask("play train 2");
+    const int tensors = live_tensors();
+    for (int i = 0; i < 5; i++) {
+        ask("play record");
+        ask("play train 1");
+        ck_assert_int_eq(live_tensors(), tensors);
+    }
+    ck_assert_int_eq(json_integer(tree, "step", 0), 7);
+    begin("additive", ""); /* in place of the run before */
+    ck_assert_int_eq(json_integer(ask("play train 1"), "step", 0), 1);
+    end();
+}
+END_TEST
+
+static void expect_refusal(const char *request, const char *sentence) {
+    char expected[256];
+    snprintf(expected, sizeof expected, "{\"error\":\"%s\"}", sentence);
+    ck_assert_str_eq(answer_to(request), expected);
+    ck_assert_ptr_null(tensor_error());
+}
+
+START_TEST(what_cannot_be) {
+    static const char *const wrong[][2] = {
+        {"play train 1", "there is no run: begin one first"},
+        {"play record", "there is no run: begin one first"},
+        {"play begin\nattention cosine", "attention is \\\"cosine\\\": it must be dot or additive"},
+        {"play begin\npairs 27", "pairs is \\\"27\\\": it must be an integer from 1 to 26"},
+        {"play begin\npairs 2.5", "pairs is \\\"2.5\\\": it must be an integer from 1 to 26"},
+        {"play begin\nlr 0", "lr is \\\"0\\\": it must be a number from 1e-06 to 1000000"},
+        {"play begin\nlr fast", "lr is \\\"fast\\\": it must be a number from 1e-06 to 1000000"},
+        {"play begin\nseed -1",
+         "seed is \\\"-1\\\": it must be an integer from 0 to 9007199254740991"},
+        {"play begin\nno-mask 2", "no-mask is \\\"2\\\": it must be an integer from 0 to 1"},
+        {"play begin\nheads 2", "there is no setting \\\"heads\\\""},
+        {"play begin\nseed", "\\\"seed\\\" has no value"},
+        {"play begin\nno-scale 1\nattention additive", "additive attention has no scale"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        expect_refusal(wrong[i][0], wrong[i][1]);
+        ck_assert_int_eq(live_tensors(), 0);
+    }
+}
+END_TEST
+
+/* A mistake in a request leaves the run as it is. */
+START_TEST(mistakes_between_steps) {
+    begin("dot", "");
+    expect_refusal("play train 0", "train is \\\"0\\\": it must be an integer from 1 to 1000");
+    expect_refusal("play train 1001",
+                   "train is \\\"1001\\\": it must be an integer from 1 to 1000");
+    expect_refusal("play pause",
+                   "\\\"pause\\\" is no request: it must be begin, train, record or end");
+    expect_refusal("play ", "\\\"\\\" is no request: it must be begin, train, record or end");
+    expect_refusal("play begin\npairs 27",
+                   "pairs is \\\"27\\\": it must be an integer from 1 to 26");
+    ck_assert_int_eq(json_integer(ask("play train 1"), "step", 0), 1);
+    end();
+}
+END_TEST
+
+START_TEST(a_rate_that_is_too_large) {
+    begin("dot", "lr 1000000");
+    const char *answer = answer_to("play train 100");
+    ck_assert_msg(strstr(answer, "the loss is not a finite number: choose a smaller learning rate"),
+                  "%.200s", answer);
+    ck_assert_int_eq(live_tensors(), 0);
+    expect_refusal("play train 1", "there is no run: begin one first");
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("play");
+    TCase *tcase = add_program_case(suite, "recall in a page");
+    tcase_add_test(tcase, shows_the_example_of_the_program);
+    tcase_add_test(tcase, without_a_mask);
+    tcase_add_test(tcase, nothing_piles_up);
+    tcase_add_test(tcase, what_cannot_be);
+    tcase_add_test(tcase, mistakes_between_steps);
+    tcase_add_test(tcase, a_rate_that_is_too_large);
+    TCase *training = mark_long(add_program_case(suite, "training"));
+    tcase_add_loop_test(training, trains_as_the_program, 0, 2);
+    tcase_add_loop_test(training, records_the_page_of_the_program, 0, 2);
+    tcase_add_loop_test(training, learns_and_shows_it, 0, 2);
+    return run_suite(suite);
+}

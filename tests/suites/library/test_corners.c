@@ -1,0 +1,353 @@
+/* test_corners.c - special cases that a reviewer found: each of these once crashed, gave a wrong
+ * result, or named a wrong cause. PyTorch's answers are literals. */
+#include "../common.h"
+
+#include <check.h>
+#include <float.h>
+#include <math.h>
+
+/* ---- the tape ------------------------------------------------------------------------------ */
+
+START_TEST(a_result_handed_through_one_no_grad_tape_keeps_its_history) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    tape_begin();
+    Tensor *y = ag_scale(x, 2);
+    tape_begin_no_grad();
+    ck_assert_ptr_eq(tape_end_keeping(ag_contiguous(y)), y);
+    ck_assert(ag_backward(ag_sum(y)));
+    EXPECT_ELEMENTS(x->grad, 2, 2);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_leaf_on_an_empty_tape_gets_the_gradient_itself) {
+    Tensor *x = LEAF(SCALAR, 3);
+    tape_begin();
+    ck_assert(ag_backward(x));
+    EXPECT_ELEMENTS(x->grad, 1);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* The gradient of w reads only x, and x requires no gradient. So w may be overwritten before
+ * backward. */
+START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
+    Tensor *x = tensor_from_doubles(SHAPE(1, 2), (double[]){5, 7});
+    Tensor *w = LEAF(SHAPE(1, 2), 1, 1);
+    tape_begin();
+    Tensor *y = ag_linear(x, w, NULL); /* statements of their own, because C does not define the
+                                        * order in which arguments are computed */
+    Tensor *z = ag_mul(w, x);
+    Tensor *loss = ag_add(ag_sum(y), ag_sum(z));
+    ck_assert(tensor_mul_(w, 2));
+    ck_assert(ag_backward(loss));
+    EXPECT_ELEMENTS(w->grad, 10, 14);
+    ck_assert(tensor_mul_(x, 2));
+    ck_assert(!ag_backward(loss));
+    expect_error("backward: mul needs its input b (1, 2) as it was, but mul_ has written over it "
+                 "since");
+    tape_end();
+    tensor_release(x);
+    tensor_release(w);
+}
+END_TEST
+
+START_TEST(a_small_gradient_does_not_hold_on_to_large_bytes) {
+    Tensor *a = LEAF(SHAPE(1), 1);
+    Tensor *b = tensor_zeros(SHAPE(1000));
+    tape_begin();
+    ck_assert(ag_backward(ag_sum(ag_square(ag_cat((Tensor *[]){a, b}, 2, 0)))));
+    ck_assert_int_eq(a->grad->storage->size, sizeof(double));
+    tape_end();
+    tensor_release(a);
+    tensor_release(b);
+}
+END_TEST
+
+START_TEST(printing_a_tape_notices_a_bad_file) {
+    tape_begin();
+    ck_assert(!tape_print(NULL));
+    expect_error("tape_print: the file is NULL");
+    tape_end();
+}
+END_TEST
+
+/* ---- values and gradients -------------------------------------------------------------------- */
+
+START_TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
+    const double inf = (double)INFINITY;
+    Tensor *low = LEAF(SCALAR, -inf);
+    Tensor *high = LEAF(SCALAR, 1);
+    tape_begin();
+    ck_assert(ag_backward(ag_add(ag_maximum(low, high), ag_minimum(low, high))));
+    EXPECT_ELEMENTS(low->grad, 1);
+    EXPECT_ELEMENTS(high->grad, 1);
+    tape_end();
+    tensor_release(low);
+    tensor_release(high);
+}
+END_TEST
+
+START_TEST(dropout_divides_in_the_type_of_the_tensor) {
+    tensor_set_default_dtype(F32);
+    Tensor *x = tensor_ones(SHAPE(4));
+    tape_begin_no_grad();
+    tensor_manual_seed(3);
+    Tensor *y = ag_dropout(x, 0.15); /* torch.nn.functional.dropout(torch.ones(4), 0.15) */
+    for (int i = 0; i < 4; i++) ck_assert_double_eq(tensor_get(y, i), 1.1764705181121826);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(the_variance_of_fewer_than_two_is_nan) {
+    Tensor *none = tensor_zeros(SHAPE(1, 0));
+    Tensor *one = tensor_zeros(SHAPE(1, 1));
+    tape_begin_no_grad();
+    ck_assert_double_nan(tensor_item(ag_var_dim(none, 1, false)));
+    ck_assert_double_nan(tensor_item(ag_var_dim(one, 1, false)));
+    tape_end();
+    tensor_release(none);
+    tensor_release(one);
+}
+END_TEST
+
+/* The square of the deviation does not fit the type, or has few digits there. (PyTorch 2.15 is
+ * right for std in float32; in float64 it says inf and 0 at 1e200, and its layer_norm is 0 at
+ * 1e20.) */
+START_TEST(a_deviation_fits_where_the_variance_does_not) {
+    static const double sizes[] = {1e-22, 1e20, 3e37, 1e-200, 1e200, 1e307};
+    for (int i = 0; i < 6; i++) {
+        tensor_set_default_dtype(i < 3 ? F32 : F64);
+        const double tolerance = i < 3 ? 1e-6 : 1e-14;
+        Tensor *x = tensor_from_doubles(SHAPE(1, 2), (double[]){sizes[i], -sizes[i]});
+        tape_begin();
+        Tensor *std = ag_std_dim(ag_requires_grad(x), 1, false);
+        ck_assert_double_eq_tol(tensor_item(std) / (sizes[i] * sqrt(2)), 1, tolerance);
+        ck_assert(ag_backward(std));
+        ck_assert_double_eq_tol(tensor_get(x->grad, 0, 0), sqrt(0.5), tolerance);
+        ck_assert_double_eq_tol(tensor_get(x->grad, 0, 1), -sqrt(0.5), tolerance);
+        Tensor *z = ag_layer_norm(x, NULL, NULL, 0);
+        ck_assert_double_eq_tol(tensor_get(z, 0, 0), 1, tolerance);
+        ck_assert_double_eq_tol(tensor_get(z, 0, 1), -1, tolerance);
+        tape_end();
+        tensor_release(x);
+    }
+}
+END_TEST
+
+/* PyTorch says NaN in float32 from 1e19 on, because the slope is infinite there. */
+START_TEST(the_gradient_of_gelu_tanh_far_out_is_0_or_1) {
+    for (int i = 0; i < 2; i++) {
+        const double far = i ? 1e308 : 3e38;
+        tensor_set_default_dtype(i ? F64 : F32);
+        Tensor *x =
+            tensor_from_doubles(SHAPE(6), (double[]){-1.2e13, 1.2e13, -1e30, 1e30, -far, far});
+        tape_begin();
+        ck_assert(ag_backward(ag_sum(ag_gelu_tanh(ag_requires_grad(x)))));
+        EXPECT_ELEMENTS(x->grad, 0, 1, 0, 1, 0, 1);
+        tape_end();
+        tensor_release(x);
+    }
+}
+END_TEST
+
+START_TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
+    Tensor *x = LEAF(SHAPE(2), -0.0, (double)NAN);
+    tape_begin();
+    ck_assert(ag_backward(ag_sum(ag_abs(x))));
+    ck_assert(!signbit(tensor_get(x->grad, 0)));
+    EXPECT_ELEMENTS(x->grad, 0, 0);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(abs_multiplies_dy_by_the_sign) {
+    Tensor *x = LEAF(SHAPE(3), 0, (double)NAN, -1);
+    Tensor *dy = tensor_from_doubles(SHAPE(3), (double[]){(double)INFINITY, (double)NAN, 2});
+    tape_begin();
+    ck_assert(ag_backward_from(ag_abs(x), dy));
+    EXPECT_ELEMENTS(x->grad, (double)NAN, (double)NAN, -2);
+    tape_end();
+    tensor_release(x);
+    tensor_release(dy);
+}
+END_TEST
+
+START_TEST(a_sum_over_no_dimensions_is_over_all) {
+    Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
+    tape_begin_no_grad();
+    EXPECT_ELEMENTS(ag_sum_dims(x, (Axes){0}, false), 10); /* torch.sum(x, dim=[]) */
+    ck_assert_int_eq(ag_mean_dims(x, (Axes){0}, true)->shape.ndim, 2);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(a_repeat_is_always_a_copy) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    tape_begin_no_grad();
+    Tensor *y = ag_repeat(x, SHAPE(1, 1));
+    ck_assert(tensor_fill(x, 7));
+    EXPECT_ELEMENTS(y, 1, 2);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- shapes beyond all bounds ---------------------------------------------------------------- */
+
+START_TEST(too_many_dimensions_are_an_error) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    const Shape nine = {9, {1, 1, 1, 1, 1, 1, 1, 2}}, negative = {-1, {0}};
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_reshape(x, nine));
+    expect_error("reshape: x is (2,) and 9 dimensions are asked for: there may be 0 to 8");
+    ck_assert_ptr_null(ag_view(x, negative));
+    expect_error("view: x is (2,) and -1 dimensions are asked for: there may be 0 to 8");
+    ck_assert_ptr_null(ag_permute(x, (Axes){9, {0}}));
+    expect_error_like("permute: x is (2,) and the axes are", "named once");
+    ck_assert_ptr_null(ag_sum_dims(x, (Axes){9, {0}}, false));
+    expect_error("sum_dims: 9 dimensions are named: there may be 0 to 8");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(sizes_that_overflow_are_an_error) {
+    Tensor *x = LEAF(SHAPE(1), 1);
+    const int64_t huge = INT64_C(1) << 62;
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_reshape(x, SHAPE(huge, 4)));
+    expect_error_like("reshape: x is (1,)", "the number of elements must stay the same");
+    Tensor *nothing = ag_slice(x, 0, 0, 0);
+    ck_assert_ptr_null(ag_reshape(nothing, SHAPE(0, huge, 4)));
+    expect_error_like("reshape: x is (0,)", "the number of elements must stay the same");
+    Tensor *wide = ag_expand(x, SHAPE(huge));
+    ck_assert_ptr_null(ag_cat((Tensor *[]){wide, x}, 2, 0));
+    expect_error_like("shape (", "its bytes do not fit in memory");
+    ck_assert_ptr_null(ag_cat((Tensor *[]){wide, wide}, 2, 0));
+    expect_error("cat: dimension 0 has more than 2^63 - 1 elements");
+    ck_assert_ptr_null(ag_repeat(ag_expand(x, SHAPE(4)), SHAPE(huge)));
+    expect_error_like("repeat: 4611686018427387904 repeats of (4,)", "too many");
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* PyTorch: "value cannot be converted to type ... without overflow" */
+START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
+    Tensor *one = LEAF(SHAPE(1), 1);
+    Tensor *f32 = tensor_to(one, F32);
+    Tensor *i64 = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
+    Tensor *mask = tensor_from_bools(SHAPE(1), (bool[]){true});
+    ck_assert(!tensor_fill(f32, 1e39));
+    expect_error("fill: float32 cannot hold 1e+39");
+    ck_assert(!tensor_fill(i64, (double)NAN));
+    expect_error("fill: int64 cannot hold nan");
+    ck_assert(tensor_fill(f32, -(double)INFINITY) && tensor_fill(i64, -0x1p63));
+    tensor_set_default_dtype(F32);
+    ck_assert_ptr_null(tensor_full(SHAPE(1), 1e300));
+    expect_error("full: float32 cannot hold 1e+300");
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_masked_fill(i64, mask, 0x1p63));
+    expect_error("masked_fill: int64 cannot hold 9.22337e+18");
+    tape_end();
+    tensor_release(one);
+    tensor_release(f32);
+    tensor_release(i64);
+    tensor_release(mask);
+}
+END_TEST
+
+/* So many tensors that a list that is too short would corrupt the heap. */
+START_TEST(a_stack_of_a_thousand) {
+    enum { N = 1000 };
+    Tensor *list[N];
+    Tensor *x = LEAF(SHAPE(2), 3, 4);
+    for (int i = 0; i < N; i++) list[i] = x;
+    tape_begin();
+    Tensor *y = ag_stack(list, N, 0);
+    ck_assert_msg(ag_backward(ag_sum(y)), "%s", tensor_error());
+    ck_assert_double_eq(tensor_get(y, (int64_t)N - 1, (int64_t)1), 4);
+    ck_assert_double_eq(tensor_get(x->grad, (int64_t)0), N);
+    tape_end();
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- the right name on an error -------------------------------------------------------------- */
+
+START_TEST(a_composite_names_itself) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *t = tensor_to(x, F32);
+    Tensor *scalar = LEAF(SCALAR, 1);
+    const char *rule = "no tape is open";
+    ck_assert_ptr_null(ag_select(x, 0, 0));
+    expect_error_like("select: ", rule);
+    ck_assert_ptr_null(ag_matmul(x, x));
+    expect_error_like("matmul: ", rule);
+    ck_assert_ptr_null(ag_stack(&x, 1, 0));
+    expect_error_like("stack: ", rule);
+    ck_assert_ptr_null(ag_mse_loss(x, x, REDUCE_SUM));
+    expect_error_like("mse_loss: ", rule);
+    ck_assert_ptr_null(ag_max_dim(scalar, 0, false));
+    expect_error_like("max_dim: ", rule);
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_mse_loss(x, t, REDUCE_SUM));
+    expect_error("mse_loss: y is float64 (2,) and t is float32 (2,): shapes and types must be equal"
+                 "; convert one with ag_to");
+    ck_assert_ptr_null(ag_stack((Tensor *[]){x, NULL}, 2, 0));
+    expect_error("stack: a tensor of the list is NULL");
+    tape_end();
+    tensor_release(x);
+    tensor_release(t);
+    tensor_release(scalar);
+}
+END_TEST
+
+START_TEST(a_pending_error_reaches_the_end_of_every_chain) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
+    tape_begin_no_grad();
+    ck_assert_ptr_null(ag_dropout(whole, 0));
+    expect_error("dropout: x is int64: it must be float32 or float64; convert it with ag_to");
+    tensor_fail("first");
+    ck_assert_ptr_null(ag_contiguous(x));
+    expect_error("first");
+    tape_end();
+    tensor_release(x);
+    tensor_release(whole);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("corners");
+    TCase *cases = tcase_create("corners");
+    tcase_add_checked_fixture(cases, frame_setup, frame_teardown);
+    tcase_add_test(cases, a_result_handed_through_one_no_grad_tape_keeps_its_history);
+    tcase_add_test(cases, a_leaf_on_an_empty_tape_gets_the_gradient_itself);
+    tcase_add_test(cases, only_bytes_that_a_wanted_gradient_needs_must_stay);
+    tcase_add_test(cases, a_small_gradient_does_not_hold_on_to_large_bytes);
+    tcase_add_test(cases, printing_a_tape_notices_a_bad_file);
+    tcase_add_test(cases, the_gradient_of_a_loser_is_zero_even_where_it_is_infinite);
+    tcase_add_test(cases, dropout_divides_in_the_type_of_the_tensor);
+    tcase_add_test(cases, the_variance_of_fewer_than_two_is_nan);
+    tcase_add_test(cases, a_deviation_fits_where_the_variance_does_not);
+    tcase_add_test(cases, the_gradient_of_gelu_tanh_far_out_is_0_or_1);
+    tcase_add_test(cases, the_gradient_of_abs_is_plain_zero_at_zero);
+    tcase_add_test(cases, abs_multiplies_dy_by_the_sign);
+    tcase_add_test(cases, a_sum_over_no_dimensions_is_over_all);
+    tcase_add_test(cases, a_repeat_is_always_a_copy);
+    tcase_add_test(cases, a_stack_of_a_thousand);
+    tcase_add_test(cases, too_many_dimensions_are_an_error);
+    tcase_add_test(cases, sizes_that_overflow_are_an_error);
+    tcase_add_test(cases, a_number_that_the_type_cannot_hold_is_an_error);
+    tcase_add_test(cases, a_composite_names_itself);
+    tcase_add_test(cases, a_pending_error_reaches_the_end_of_every_chain);
+    suite_add_tcase(suite, cases);
+    return run_suite(suite);
+}

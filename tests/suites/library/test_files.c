@@ -1,0 +1,2221 @@
+/* test_files.c - .npy and safetensors: saves and loads tensors, loads files of NumPy and of
+ * Python's safetensors, invalid files, and writes to disks that fail.
+ *
+ * tests/golden/files/ holds files that NumPy and Python's safetensors wrote
+ * (tests/golden/generate_files.py). Each test runs in a new folder, which must contain only the
+ * files that the test expects. */
+#include "../common.h"
+
+#include "../../../nn/nn.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* ---- the frame: a folder, and no descriptor left open --------------------------------------- */
+
+static char folder[] = "/tmp/tapehead-files-XXXXXX", home[4096];
+static int descriptors_before;
+
+/* The number of entries of a folder without "." and ".."; with `removing`, each is removed. */
+static int entries(const char *path, bool removing) {
+    int n = 0;
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        if (removing) ck_assert_int_eq(remove(entry->d_name), 0);
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+/* How many descriptors are open; 0 if there is no /proc. */
+static int open_descriptors(void) {
+    return access("/proc/self/fd", F_OK) == 0 ? entries("/proc/self/fd", false) : 0;
+}
+
+static void setup(void) {
+    frame_setup();
+    tensor_set_default_dtype(F32);
+    ck_assert_ptr_nonnull(getcwd(home, sizeof home));
+    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+    descriptors_before = open_descriptors();
+}
+
+static void teardown(void) {
+    ck_assert_int_eq(open_descriptors(), descriptors_before);
+    entries(".", true);
+    ck_assert_int_eq(chdir(home), 0);
+    ck_assert_int_eq(rmdir(folder), 0);
+    frame_teardown();
+}
+
+/* ---- files as bytes ------------------------------------------------------------------------- */
+
+typedef struct {
+    char bytes[4096];
+    size_t size;
+} Bytes;
+
+static Bytes slurp(const char *path) {
+    Bytes all;
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    all.size = fread(all.bytes, 1, sizeof all.bytes, file);
+    ck_assert_int_lt(all.size, sizeof all.bytes);
+    fclose(file);
+    return all;
+}
+
+static void spit(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static const char *golden(const char *name) {
+    static char path[sizeof home + 64];
+    snprintf(path, sizeof path, "%s/tests/golden/files/%s", home, name);
+    return path;
+}
+
+static void expect_same_bytes(const char *a, const char *b) {
+    Bytes x = slurp(a), y = slurp(b);
+    ck_assert_int_eq(x.size, y.size);
+    ck_assert_msg(!memcmp(x.bytes, y.bytes, x.size), "%s and %s differ", a, b);
+}
+
+/* ---- tensors to save ------------------------------------------------------------------------ */
+
+/* 0, 1, 2, ... in row-major order; a bool is true if 3 does not divide the number. */
+static Tensor *counting(Shape shape, DType dtype) {
+    bool odd[512];
+    double number[512];
+    int64_t n = 1;
+    for (int d = 0; d < shape.ndim; d++) n *= shape.dim[d];
+    ck_assert_int_le(n, 512);
+    for (int i = 0; i < n; i++) {
+        number[i] = i;
+        odd[i] = i % 3 != 0;
+    }
+    if (dtype == BOOL) return tensor_from_bools(shape, odd);
+    Tensor *doubles = tensor_from_doubles(shape, number);
+    Tensor *x = tensor_to(doubles, dtype);
+    tensor_release(doubles);
+    return x;
+}
+
+static void expect_equal(const char *what, const Tensor *a, const Tensor *b) {
+    ck_assert_msg(a && b, "%s: %s", what, tensor_error());
+    ck_assert_msg(a->dtype == b->dtype, "%s is %s", what, tensor_dtype_name(a->dtype));
+    ck_assert_str_eq(tensor_shape_text(a->shape), tensor_shape_text(b->shape));
+    ck_assert_msg(tensor_allclose(a, b, 0, 0), "%s has other elements", what);
+}
+
+static const Shape shapes[] = {
+    {0, {0}},
+    {1, {5}},
+    {1, {0}},
+    {2, {2, 3}},
+    {3, {2, 0, 4}},
+    {3, {3, 1, 4}},
+    {8, {2, 1, 2, 1, 3, 1, 1, 2}},
+    {8, {1, 1, 0, 1, 1, 1, 1, 7}},
+};
+
+/* View i of x: not contiguous, or expanded. NULL after the last one. */
+static Tensor *view(Tensor *x, int i) {
+    const int64_t m = x->shape.dim[0], n = x->shape.dim[1];
+    switch (i) {
+    case 0: return tensor_as_strided(x, SHAPE(n, m), (int64_t[]){1, n}, 0);       /* transposed */
+    case 1: return tensor_as_strided(x, SHAPE(m, n - 1), (int64_t[]){n, 1}, 1);   /* sliced */
+    case 2: return tensor_as_strided(x, SHAPE(m, n), (int64_t[]){n, -1}, n - 1);  /* turned round */
+    case 3: return tensor_as_strided(x, SHAPE(3, m, n), (int64_t[]){0, n, 1}, 0); /* expanded */
+    case 4: return tensor_as_strided(x, SHAPE(m), (int64_t[]){n}, 0);             /* a column */
+    case 5: return tensor_as_strided(x, SCALAR, NULL, 3);                         /* an element */
+    default: return NULL;
+    }
+}
+
+/* ---- .npy ----------------------------------------------------------------------------------- */
+
+static void npy_there_and_back(Tensor *x) {
+    ck_assert_msg(tensor_save_npy(x, "x.npy"), "%s", tensor_error());
+    Tensor *y = tensor_load_npy("x.npy");
+    expect_equal("what came back", y, x);
+    ck_assert(tensor_is_contiguous(y));
+    tensor_release(y);
+}
+
+START_TEST(npy_round_trips) {
+    for (DType dtype = F32; dtype <= BOOL; dtype++) {
+        for (int i = 0; i < COUNT(shapes); i++) {
+            Tensor *x = counting(shapes[i], dtype);
+            npy_there_and_back(x);
+            tensor_release(x);
+        }
+        Tensor *x = counting(SHAPE(4, 5), dtype);
+        Tensor *v = view(x, 0);
+        for (int i = 1; v; i++) {
+            npy_there_and_back(v);
+            tensor_release(v);
+            v = view(x, i);
+        }
+        tensor_release(x);
+    }
+    ck_assert_int_eq(entries(".", false), 1);
+}
+END_TEST
+
+/* Compares bit patterns; a comparison of numbers would not see NaN and -0. */
+START_TEST(npy_keeps_every_bit) {
+    const double odd[] = {(double)NAN, -(double)NAN, (double)INFINITY, -(double)INFINITY, -0.0,
+                          5e-324,      1e308};
+    const int64_t wide[] = {INT64_MIN, INT64_MAX, -1, (1LL << 53) + 1};
+    tensor_set_default_dtype(F64);
+    Tensor *x = tensor_from_doubles(SHAPE(7), odd);
+    Tensor *n = tensor_from_int64s(SHAPE(4), wide);
+    ck_assert(tensor_save_npy(x, "x.npy") && tensor_save_npy(n, "n.npy"));
+    Tensor *y = tensor_load_npy("x.npy");
+    Tensor *m = tensor_load_npy("n.npy");
+    ck_assert(y && m && !memcmp(y->data, odd, sizeof odd) && !memcmp(m->data, wide, sizeof wide));
+    Tensor *all[] = {x, n, y, m};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
+static const struct {
+    const char *name;
+    DType dtype;
+    Shape shape;
+    bool ours; /* do we write the same bytes? */
+} npy_golden[] = {
+    {"float32.npy", F32, {2, {2, 3}}, true},
+    {"float64.npy", F64, {2, {2, 3}}, true},
+    {"int64.npy", I64, {2, {2, 3}}, true},
+    {"bool.npy", BOOL, {2, {2, 3}}, true},
+    {"scalar.npy", F32, {0, {0}}, true},
+    {"empty.npy", F64, {3, {3, 0, 2}}, true},
+    {"eight.npy", I64, {8, {1, 2, 1, 1, 3, 1, 1, 1}}, true},
+    {"long.npy", BOOL, {1, {70}}, true},
+    {"fortran.npy", F32, {3, {2, 3, 4}}, false},
+    {"fortran_bool.npy", BOOL, {2, {2, 3}}, false},
+    {"big_float32.npy", F32, {2, {2, 3}}, false},
+    {"big_float64.npy", F64, {2, {2, 3}}, false},
+    {"big_int64.npy", I64, {2, {2, 3}}, false},
+    {"version2.npy", F32, {2, {2, 3}}, false},
+    {"version3.npy", F32, {2, {2, 3}}, false},
+    {"float16.npy", F32, {2, {2, 3}}, false},
+    {"big_float16.npy", F32, {2, {2, 3}}, false},
+    {"long_sizes.npy", F32, {2, {2, 3}}, false}, /* of Python 2: (2L, 3L) */
+};
+
+START_TEST(npy_is_numpys) {
+    Tensor *x = counting(npy_golden[_i].shape, npy_golden[_i].dtype);
+    Tensor *y = tensor_load_npy(golden(npy_golden[_i].name));
+    expect_equal(npy_golden[_i].name, y, x);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    if (npy_golden[_i].ours) expect_same_bytes("x.npy", golden(npy_golden[_i].name));
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* Writes a file of version 1 with this header and `data` bytes of data, which are float32 ones. */
+static void make_npy(const char *header, size_t data) {
+    Bytes all = {.size = 10};
+    memcpy(all.bytes, "\x93NUMPY\x01\x00", 8);
+    all.bytes[8] = (char)(strlen(header) & 0xff);
+    all.bytes[9] = (char)(strlen(header) >> 8);
+    strcpy(all.bytes + 10, header);
+    for (size_t i = 0; i < data; i++) all.bytes[10 + strlen(header) + i] = "\0\0\x80\x3f"[i % 4];
+    spit("x.npy", all.bytes, 10 + strlen(header) + data);
+}
+
+START_TEST(npy_headers_as_python_would_read_them) {
+    static const char *const header[] = {
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",
+        "{\"shape\":(2,3),\"descr\":\"<f4\",\"fortran_order\":False}",
+        " { 'fortran_order' :\tFalse\n,\r'shape' : ( 2 , 3 , ) , 'descr' : '=f4' , } ",
+        "{'descr':'|f4','shape':(2,3),'fortran_order':True}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L,)}",
+    };
+    for (int i = 0; i < COUNT(header); i++) {
+        make_npy(header[i], 24);
+        Tensor *x = tensor_load_npy("x.npy");
+        ck_assert_msg(x != NULL, "%s: %s", header[i], tensor_error());
+        ck_assert_str_eq(tensor_shape_text(x->shape), "(2, 3)");
+        ck_assert_int_eq(x->stride[0], i == 3 ? 1 : 3);
+        ck_assert(tensor_get(x, (int64_t)1, (int64_t)2) == 1);
+        tensor_release(x);
+    }
+}
+END_TEST
+
+START_TEST(npy_of_nothing_in_fortran_order) {
+    make_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 0, 3)}", 0);
+    Tensor *x = tensor_load_npy("x.npy");
+    ck_assert_msg(x != NULL, "%s", tensor_error());
+    ck_assert(x->stride[0] == 1 && x->stride[1] == 2 && x->stride[2] == 2);
+    tensor_release(x);
+}
+END_TEST
+
+#define NPY(descr, order, shape)                                                                   \
+    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape "}"
+#define FIELDS "its header must have descr, fortran_order and shape, each once"
+
+static const struct {
+    const char *header;
+    size_t data;
+    const char *rule;
+} npy_wrong[] = {
+    {"", 0, "byte 0 of the header should be '{'"},
+    {"[]", 0, "byte 0 of the header should be '{'"},
+    {"{", 0, "byte 1 of the header should be a string"},
+    {"{}", 0, FIELDS},
+    {"{'shape': (2,)}", 0, FIELDS},
+    {"{'other': 1}", 0, FIELDS},
+    {"{'shape': (2,), 'shape': (2,), 'fortran_order': False}", 0, FIELDS},
+    {"{'shape': (), 'shape': (), 'descr': '<f4', 'fortran_order': False}", 4, FIELDS},
+    {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", 4, FIELDS},
+    {"{'fortran_order': False, 'fortran_order': False, 'shape': (), 'descr': '<f4'}", 4, FIELDS},
+    {NPY("'<f4'", "False", "(2,)") "x", 8, "byte 55 of the header should be its end"},
+    {"{'descr' '<f4'}", 0, "byte 9 of the header should be ':'"},
+    {"{'descr': '<f4' 'shape': (2,)}", 0, "byte 16 of the header should be '}'"},
+    {"{'descr': '<f4',, 'shape': (2,)}", 0, "byte 16 of the header should be a string"},
+    {"{'descr': '<f4", 0, "byte 14 of the header should be the end of a string"},
+    {"{\"descr", 0, "byte 7 of the header should be the end of a string"},
+    {"{'de\\x73cr': '<f4'}", 0, "byte 5 of the header should be an escape that means a character"},
+    {"{'de\nscr': '<f4'}", 0, "byte 4 of the header should be escaped"},
+    {NPY("4", "False", "(2,)"), 8, "byte 10 of the header should be a string"},
+    {NPY("'<f16'", "False", "(2,)"), 32,
+     "its type is '<f16': only f2, f4, f8, i8 and b1 are read; in NumPy, save x.astype('float32')"},
+    {NPY("'|u1'", "False", "(2,)"), 2,
+     "its type is '|u1': only f2, f4, f8, i8 and b1 are read; in NumPy, save x.astype('int64')"},
+    {NPY("''", "False", "(2,)"), 8, "its type is '': only f2, f4, f8, i8 and b1 are read"},
+    {NPY("'f4'", "False", "(2,)"), 8, "its type is 'f4': only f2, f4, f8, i8 and b1 are read"},
+    {NPY("'<f4x'", "False", "(2,)"), 8,
+     "its type is '<f4x': only f2, f4, f8, i8 and b1 are read; in NumPy, save x.astype('float32')"},
+    {NPY("'<f4'", "0", "(2,)"), 8, "byte 34 of the header should be True or False"},
+    {NPY("'<f4'", "Trie", "(2,)"), 8, "byte 34 of the header should be True or False"},
+    {"{'fortran_order': Fal", 8, "byte 18 of the header should be True or False"},
+    {NPY("'<f4'", "False", "2"), 8, "byte 50 of the header should be '('"},
+    {NPY("'<f4'", "False", "[2]"), 8, "byte 50 of the header should be '('"},
+    {NPY("'<f4'", "False", "(2)"), 8, "byte 52 of the header should be ','"},
+    {NPY("'<f4'", "False", "(,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2,,)"), 8,
+     "byte 53 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2, 3"), 8, "byte 55 of the header should be ')'"},
+    {NPY("'<f4'", "False", "(-2,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2.0,)"), 8, "byte 52 of the header should be ','"},
+    {NPY("'<f4'", "False", "(02,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2l,)"), 8, "byte 52 of the header should be ','"},
+    {NPY("'<f4'", "False", "(2LL,)"), 8, "byte 53 of the header should be ','"},
+    {NPY("'<f4'", "False", "(L,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(nan,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(9223372036854775808,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(99999999999999999999999,)"), 8,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"), 4, "there may be 0 to 8 dimensions"},
+    {NPY("'<f4'", "False", "((((((((((2,),),"), 4,
+     "byte 51 of the header should be a whole number from 0 to 2^63 - 1"},
+    {NPY("'<f4'", "False", "(2, 3)"), 23,
+     "shape (2, 3) of float32 does not take its 23 bytes of data"},
+    {NPY("'<f4'", "False", "(2, 3)"), 25,
+     "shape (2, 3) of float32 does not take its 25 bytes of data"},
+    {NPY("'<f2'", "False", "(2, 3)"), 13,
+     "shape (2, 3) of float16 does not take its 13 bytes of data"},
+    {NPY("'>f2'", "False", "(2, 3)"), 24,
+     "shape (2, 3) of float16 does not take its 24 bytes of data"},
+    {NPY("'<f2'", "False", "(4611686018427387904,)"), 0,
+     "shape (4611686018427387904,) of float16 does not take its 0 bytes of data"},
+    {NPY("'|b1'", "False", "(2, 3)"), 1, "shape (2, 3) of bool does not take its 1 byte of data"},
+    {NPY("'|b1'", "True", "(2, 3)"), 0, "shape (2, 3) of bool does not take its 0 bytes of data"},
+    {NPY("'<f8'", "False", "(9223372036854775807,)"), 8,
+     "shape (9223372036854775807,) of float64 does not take its 8 bytes of data"},
+    {NPY("'<f8'", "False", "(4294967296, 4294967296)"), 0,
+     "shape (4294967296, 4294967296) of float64 does not take its 0 bytes of data"},
+    {NPY("'<f8'", "False", "(0, 4294967296, 4294967296)"), 0,
+     "shape (0, 4294967296, 4294967296) of float64 does not take its 0 bytes of data"},
+};
+
+START_TEST(npy_wrong_headers) {
+    char sentence[256];
+    make_npy(npy_wrong[_i].header, npy_wrong[_i].data);
+    Tensor *x = tensor_load_npy("x.npy");
+    ck_assert_msg(!x, "%s was read", npy_wrong[_i].header);
+    snprintf(sentence, sizeof sentence, "load_npy: x.npy: %s", npy_wrong[_i].rule);
+    expect_error(sentence);
+}
+END_TEST
+
+/* NumPy's files of kinds that we do not load. The error message shortens their full paths. */
+START_TEST(npy_of_other_kinds) {
+    static const struct {
+        const char *name, *rule;
+    } wrong[] = {
+        {"int32.npy",
+         "its type is '<i4': only f2, f4, f8, i8 and b1 are read; in NumPy, save x.astype('int64')"},
+        {"complex.npy", "its type is '<c8': only f2, f4, f8, i8 and b1 are read"},
+        {"text.npy", "its type is '<U2': only f2, f4, f8, i8 and b1 are read"},
+        {"record.npy", "byte 10 of the header should be a string"},
+        {"nine.npy", "there may be 0 to 8 dimensions"},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        char path[32], sentence[256];
+        Bytes all = slurp(golden(wrong[i].name));
+        snprintf(path, sizeof path, "%s", wrong[i].name);
+        spit(path, all.bytes, all.size);
+        ck_assert_ptr_null(tensor_load_npy(path));
+        snprintf(sentence, sizeof sentence, "load_npy: %s: %s", wrong[i].name, wrong[i].rule);
+        expect_error(sentence);
+    }
+}
+END_TEST
+
+START_TEST(npy_wrong_beginnings) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *rule;
+    } wrong[] = {
+        {"", 0, "it does not begin as a .npy file"},
+        {"\x93NUMP", 5, "it does not begin as a .npy file"},
+        {"PK\x03\x04 and more of this", 20, "it does not begin as a .npy file"},
+        {"\x93NUMPY", 6, "its version is 0.0: 1.0, 2.0 and 3.0 are read"},
+        {"\x93NUMPY\x04\x00\x00\x00", 10, "its version is 4.0: 1.0, 2.0 and 3.0 are read"},
+        {"\x93NUMPY\x01\x01\x00\x00", 10, "its version is 1.1: 1.0, 2.0 and 3.0 are read"},
+        {"\x93NUMPY\x01\x00", 8, "its header of 0 bytes goes beyond its end"},
+        {"\x93NUMPY\x01\x00\x01\x00", 10, "its header of 1 byte goes beyond its end"},
+        {"\x93NUMPY\x01\x00\x05\x00{}  ", 14, "its header of 5 bytes goes beyond its end"},
+        {"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", 14,
+         "its header of 4294967295 bytes goes beyond its end"},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        char sentence[256];
+        spit("x.npy", wrong[i].bytes, wrong[i].size);
+        ck_assert_ptr_null(tensor_load_npy("x.npy"));
+        snprintf(sentence, sizeof sentence, "load_npy: x.npy: %s", wrong[i].rule);
+        expect_error(sentence);
+    }
+}
+END_TEST
+
+/* ---- dicts ---------------------------------------------------------------------------------- */
+
+START_TEST(dicts) {
+    TensorDict *dict = tensor_dict_new();
+    Tensor *a = counting(SHAPE(2), F32);
+    Tensor *b = counting(SCALAR, BOOL);
+    ck_assert(tensor_dict_set(dict, "a", a) && tensor_dict_set(dict, "b", a));
+    ck_assert(tensor_dict_set(dict, "", b) && tensor_dict_set(dict, "b", b));
+    ck_assert(tensor_dict_set(dict, "b", b)); /* set again to the same tensor */
+    ck_assert_int_eq(dict->n, 3);
+    ck_assert_int_eq(a->refs, 2);
+    ck_assert_int_eq(b->refs, 3);
+    ck_assert_ptr_eq(tensor_dict_get(dict, "a"), a);
+    ck_assert_ptr_eq(tensor_dict_get(dict, "b"), b);
+    ck_assert_ptr_eq(tensor_dict_get(dict, ""), b);
+    ck_assert_ptr_null(tensor_dict_metadata(dict, "k"));
+    ck_assert(tensor_dict_set_metadata(dict, "k", "v") && tensor_dict_set_metadata(dict, "l", ""));
+    ck_assert(tensor_dict_set_metadata(dict, "k", "w"));
+    ck_assert_int_eq(dict->n_metadata, 2);
+    ck_assert_str_eq(tensor_dict_metadata(dict, "k"), "w");
+    ck_assert_str_eq(tensor_dict_metadata(dict, "l"), "");
+    tensor_dict_free(dict);
+    tensor_dict_free(NULL);
+    ck_assert_int_eq(a->refs, 1);
+    tensor_release(a);
+    tensor_release(b);
+}
+END_TEST
+
+START_TEST(dict_errors) {
+    static const char *const bad[] = {
+        "\x80",             /* a continuation byte without a start */
+        "\xc3",             /* a character that ends too early */
+        "a\xe2\x82",        /* another */
+        "\xc0\xaf",         /* '/' in two bytes */
+        "\xe0\x80\xaf",     /* in three */
+        "\xf0\x80\x80\xaf", /* in four */
+        "\xc1\xbf",         /* the last character of one byte in two */
+        "\xe0\x9f\xbf",     /* the last one of two bytes in three */
+        "\xf0\x8f\xbf\xbf", /* the last one of three bytes in four */
+        "\xed\xa0\x80",     /* the first surrogate */
+        "\xed\xbf\xbf",     /* the last one */
+        "\xf4\x90\x80\x80", /* beyond 0x10ffff */
+        "\xf8\x88\x80\x80\x80",
+        "\xff",
+    };
+    TensorDict *dict = tensor_dict_new();
+    Tensor *x = tensor_ones(SCALAR);
+    for (int i = 0; i < COUNT(bad); i++) {
+        ck_assert(!tensor_dict_set(dict, bad[i], x));
+        expect_error("dict_set: the name is not UTF-8");
+        ck_assert(!tensor_dict_set_metadata(dict, bad[i], ""));
+        expect_error("dict_set_metadata: the key is not UTF-8");
+        ck_assert(!tensor_dict_set_metadata(dict, "", bad[i]));
+        expect_error("dict_set_metadata: the value is not UTF-8");
+    }
+    ck_assert(!tensor_dict_set(NULL, "x", x));
+    expect_error("dict_set: the dict is NULL");
+    ck_assert(!tensor_dict_set(dict, "x", NULL));
+    expect_error("dict_set: the tensor is NULL");
+    ck_assert(!tensor_dict_set(dict, NULL, x));
+    expect_error("dict_set: the name is NULL");
+    ck_assert(!tensor_dict_set(dict, "__metadata__", x));
+    expect_error("dict_set: the name __metadata__ is taken by the metadata");
+    ck_assert(!tensor_dict_set_metadata(NULL, "k", "v"));
+    expect_error("dict_set_metadata: the dict is NULL");
+    ck_assert(!tensor_dict_set_metadata(dict, NULL, "v"));
+    expect_error("dict_set_metadata: the key is NULL");
+    ck_assert(!tensor_dict_set_metadata(dict, "k", NULL));
+    expect_error("dict_set_metadata: the value is NULL");
+    ck_assert_ptr_null(tensor_dict_get(dict, "x\n\x7f"));
+    expect_error("dict_get: there is no \"x??\"");
+    ck_assert_ptr_null(tensor_dict_get(NULL, "x"));
+    expect_error("dict_get: the dict is NULL");
+    ck_assert_ptr_null(tensor_dict_get(dict, NULL));
+    expect_error("dict_get: the name is NULL");
+    ck_assert_ptr_null(tensor_dict_metadata(NULL, "k"));
+    expect_error("dict_metadata: the dict is NULL");
+    ck_assert_ptr_null(tensor_dict_metadata(dict, NULL));
+    expect_error("dict_metadata: the key is NULL");
+    ck_assert_int_eq(dict->n + dict->n_metadata, 0);
+    tensor_dict_free(dict);
+    ck_assert_ptr_null(tensor_fail("an earlier error"));
+    ck_assert_ptr_null(tensor_dict_new());
+    ck_assert_ptr_null(tensor_load_npy("x.npy"));
+    ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+    ck_assert(!tensor_save_npy(x, "x.npy"));
+    expect_error("an earlier error");
+    ck_assert_int_eq(entries(".", false), 0);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- safetensors ---------------------------------------------------------------------------- */
+
+static void put(TensorDict *dict, const char *name, Tensor *x) {
+    ck_assert_msg(tensor_dict_set(dict, name, x), "%s", tensor_error());
+    tensor_release(x);
+}
+
+static void expect_same_dicts(const TensorDict *a, const TensorDict *b) {
+    ck_assert_msg(a && b, "%s", tensor_error());
+    ck_assert_int_eq(a->n, b->n);
+    for (int i = 0; i < a->n; i++)
+        expect_equal(a->entry[i].name, tensor_dict_get(b, a->entry[i].name), a->entry[i].tensor);
+    ck_assert_int_eq(a->n_metadata, b->n_metadata);
+    for (int i = 0; i < a->n_metadata; i++)
+        ck_assert_str_eq(tensor_dict_metadata(b, a->metadata[i].key), a->metadata[i].value);
+}
+
+START_TEST(safetensors_round_trips) {
+    TensorDict *dict = tensor_dict_new();
+    Tensor *sources[4];
+    Tensor *v;
+    char name[32];
+    for (DType dtype = F32; dtype <= BOOL; dtype++) {
+        for (int i = 0; i < COUNT(shapes); i++) {
+            snprintf(name, sizeof name, "%s of shape %d", tensor_dtype_name(dtype), i);
+            put(dict, name, counting(shapes[i], dtype));
+        }
+        sources[dtype] = counting(SHAPE(4, 5), dtype);
+        v = view(sources[dtype], 0);
+        for (int i = 0; v; i++) {
+            snprintf(name, sizeof name, "%s view %d", tensor_dtype_name(dtype), i);
+            put(dict, name, v);
+            v = view(sources[dtype], i + 1);
+        }
+    }
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "key %d", i);
+        ck_assert(tensor_dict_set_metadata(dict, name, name + 4));
+    }
+    ck_assert_msg(tensor_save_safetensors(dict, "x.safetensors"), "%s", tensor_error());
+    TensorDict *loaded = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, loaded);
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_dict_free(loaded);
+    tensor_dict_free(dict);
+    for (int i = 0; i < 4; i++) tensor_release(sources[i]);
+}
+END_TEST
+
+static const char all_of_json[] = "\"\\/\b\f\n\r\t\x01\x7f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";
+
+START_TEST(safetensors_is_pythons) {
+    TensorDict *dict = tensor_dict_new();
+    for (DType dtype = F32; dtype <= BOOL; dtype++)
+        put(dict, tensor_dtype_name(dtype), counting(SHAPE(2, 3), dtype));
+    put(dict, "scalar", counting(SCALAR, F64));
+    put(dict, "empty", counting(SHAPE(0, 2), F32));
+    put(dict, "odd", counting(SHAPE(3), BOOL));
+    put(dict, all_of_json, counting(SHAPE(1), F32));
+    ck_assert(tensor_dict_set_metadata(dict, "format", "n\"p\n\xc3\xa9"));
+    TensorDict *theirs = tensor_load_safetensors(golden("all.safetensors"));
+    expect_same_dicts(dict, theirs);
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    expect_same_bytes("x.safetensors", golden("all.safetensors"));
+    tensor_dict_free(theirs);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+START_TEST(safetensors_of_nothing) {
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    expect_same_bytes("x.safetensors", golden("nothing.safetensors"));
+    TensorDict *loaded = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, loaded);
+    tensor_dict_free(loaded);
+    ck_assert(tensor_dict_set_metadata(dict, "k", "v"));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    loaded = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, loaded);
+    tensor_dict_free(loaded);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* Writes a file with this header, which may contain a NUL, and `data` bytes of data, all 1. */
+static void make_safetensors(const char *header, size_t size, size_t data) {
+    Bytes all = {.size = 8 + size + data};
+    all.bytes[0] = (char)(size & 0xff);
+    all.bytes[1] = (char)(size >> 8);
+    memset(all.bytes + 8, 1, sizeof all.bytes - 8);
+    memcpy(all.bytes + 8, header, size);
+    spit("x.safetensors", all.bytes, all.size);
+}
+
+START_TEST(safetensors_headers_of_any_json) {
+    static const char header[] =
+        " {\n\t\"\\u0061\\ud83d\\ude00\\u20AC\\u00e9\\/\" : { \"data_offsets\" : [ 2 , 6 ] ,\r\n"
+        "\"shape\":[1 ,1],\"dtype\":\"\\u0046\\u00332\" } , \"__metadata__\" : { } ,"
+        "\"z\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[0,2]},"
+        "\"e\":{\"dtype\":\"I64\",\"shape\":[0],\"data_offsets\":[2,2]}}  \n ";
+    make_safetensors(header, sizeof header - 1, 6);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    ck_assert_int_eq(dict->n, 3);
+    ck_assert_str_eq(dict->entry[0].name, "a\xf0\x9f\x98\x80\xe2\x82\xac\xc3\xa9/");
+    ck_assert_int_eq(dict->entry[0].tensor->dtype, F32);
+    ck_assert_str_eq(tensor_shape_text(dict->entry[0].tensor->shape), "(1, 1)");
+    ck_assert_str_eq(dict->entry[2].name, "e");
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* The first and the last character of each length in UTF-8, but not 0, and next to surrogates. The
+ * second entry has the first data. */
+START_TEST(safetensors_names_of_all_lengths) {
+    static const char header[] =
+        "{\"\\u0001\\u001f\\u007f\\u0080\\u07ff\\u0800\\ud7ff\\ue000\\uffff\\ud800\\udc00\\udbff\\udfff\":"
+        "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]},"
+        "\"b\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[0,2]}}";
+    static const char name[] =
+        "\x01\x1f\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"
+        "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf";
+    make_safetensors(header, sizeof header - 1, 6);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    ck_assert_int_eq(dict->n, 2);
+    ck_assert_str_eq(dict->entry[0].name, name);
+    ck_assert(tensor_dict_set_metadata(dict, name, name));
+    ck_assert_msg(tensor_save_safetensors(dict, "x.safetensors"), "%s", tensor_error());
+    TensorDict *again = tensor_load_safetensors("x.safetensors");
+    expect_same_dicts(dict, again);
+    tensor_dict_free(again);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* A bool in a file whose byte is neither 0 nor 1 is true. (C must not read such a bool.) */
+START_TEST(bools_of_any_byte) {
+    static const char header[] =
+        "{\"a\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}";
+    make_safetensors(header, sizeof header - 1, 0);
+    FILE *file = fopen("x.safetensors", "ab");
+    fwrite("\x00\x02\xff", 1, 3, file);
+    fclose(file);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    EXPECT_ELEMENTS(tensor_dict_get(dict, "a"), 0, 1, 1);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+#define ENTRY(name, dtype, shape, offsets)                                                         \
+    "\"" name "\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+#define GOOD        ENTRY("a", "\"F32\"", "[1]", "[0,4]")
+#define JSON_FIELDS "\"a\": it must have dtype, shape and data_offsets, each once"
+#define NUMBER      "a whole number from 0 to 2^63 - 1"
+#define MORE(value)                                                                                \
+    "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"b\":" value "}}"
+#define JSON_VALUE(byte) "\"a\": byte " #byte " of the header should be a value of JSON"
+
+static const struct {
+    const char *header;
+    size_t data;
+    const char *rule;
+} safetensors_wrong[] = {
+    {"", 0, "byte 0 of the header should be '{'"},
+    {"[]", 0, "byte 0 of the header should be '{'"},
+    {"{", 0, "byte 1 of the header should be a string"},
+    {"{,}", 0, "byte 1 of the header should be a string"},
+    {"{}}", 0, "byte 2 of the header should be its end"},
+    {"{" GOOD "} x", 4, "byte 55 of the header should be its end"},
+    {"{" GOOD, 4, "byte 53 of the header should be '}'"},
+    {"{" GOOD ",}", 4, "byte 54 of the header should be a string"},
+    {"{" GOOD " " GOOD "}", 4, "byte 54 of the header should be '}'"},
+    {"{\"a\"}", 0, "byte 4 of the header should be ':'"},
+    {"{\"a", 0, "byte 3 of the header should be the end of a string"},
+    {"{\"a\n\":1}", 0, "byte 3 of the header should be escaped"},
+    {"{\"a\x1f\":1}", 0, "byte 3 of the header should be escaped"},
+    {"{'a':1}", 0, "byte 1 of the header should be a string"},
+    {"{\"\\x\":1}", 0, "byte 3 of the header should be an escape that means a character"},
+    {"{\"\\", 0, "byte 3 of the header should be an escape that means a character"},
+    {"{\"\\u12", 0, "byte 3 of the header should be an escape that means a character"},
+    {"{\"\\u12g4\":1}", 0, "byte 3 of the header should be an escape that means a character"},
+    {"{\"\\u0000\":1}", 0, "byte 8 of the header should be an escape that means a character"},
+    {"{\"\\ude00\":1}", 0, "byte 8 of the header should be an escape that means a character"},
+    {"{\"\\ud83d\":1}", 0, "byte 9 of the header should be an escape that means a character"},
+    {"{\"\\ud83d", 0, "byte 8 of the header should be an escape that means a character"},
+    {"{\"\\ud83d\\n\":1}", 0, "byte 9 of the header should be an escape that means a character"},
+    {"{\"\\ud83d\\ud83d\":1}", 0,
+     "byte 14 of the header should be an escape that means a character"},
+    {"{\"\\ud83d\\ue000\":1}", 0,
+     "byte 14 of the header should be an escape that means a character"},
+    {"{\"\xff\":1}", 0, "its header is not UTF-8"},
+    {"{\"a\":1}", 0, "\"a\": byte 5 of the header should be '{'"},
+    {"{\"a\":{}}", 0, JSON_FIELDS},
+    {"{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 0, "\"a\": byte 5 of the header should be '{'"},
+    {"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{", 0,
+     "\"a\": byte 31 of the header should be a string"},
+    {"{\"a\":{\"shape\":[[[[[[[[[[[[[[[[[[[[[[[[", 0,
+     "\"a\": byte 15 of the header should be " NUMBER},
+    {"{\"__metadata__\":{\"a\":{\"a\":{\"a\":{", 0, "byte 21 of the header should be a string"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "byte 21 of the header should be a string"},
+    {"{\"__metadata__\":nul}", 0, "byte 16 of the header should be '{'"},
+    {"{\"__metadata__\":null,\"__metadata__\":null}", 0,
+     "the name \"__metadata__\" is there twice"},
+    {"{\"__metadata__\":{\"a\":null}}", 0, "byte 21 of the header should be a string"},
+    {"{\"__metadata__\":{\"a\":\"b\"", 0, "byte 24 of the header should be '}'"},
+    {"{\"__metadata__\":{\"a\":\"b\",\"c\":\"\",\"a\":\"b\"}}", 0, "the name \"a\" is there twice"},
+    {"{\"__metadata__\":{\"c\":\"b\",\"a\":\"\",\"c\":\"b\"}}", 0, "the name \"c\" is there twice"},
+    {"{\"__metadata__\":{\"a\":\"b\"},\"__metadata__\":{}}", 0,
+     "the name \"__metadata__\" is there twice"},
+    {"{\"__metadata__\":{},\"__metadata__\":{\"a\":\"b\"}}", 0,
+     "the name \"__metadata__\" is there twice"},
+    {"{" GOOD
+     "," ENTRY("b", "\"I64\"", "[0]", "[4,4]") "," ENTRY("a", "\"F32\"", "[1]", "[4,8]") "}",
+     8, "the name \"a\" is there twice"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, JSON_FIELDS},
+    {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 4, JSON_FIELDS},
+    {"{\"a\":{\"dtype\":\"F32\",\"more\":1}}", 4, JSON_FIELDS},
+    {"{" ENTRY("a", "1", "[1]", "[0,4]") "}", 4, "\"a\": byte 14 of the header should be a string"},
+    {"{" ENTRY("a", "\"F32\"", "1", "[0,4]") "}", 4, "\"a\": byte 28 of the header should be '['"},
+    {"{" ENTRY("a", "\"F32\"", "{}", "[0,4]") "}", 4, "\"a\": byte 28 of the header should be '['"},
+    {"{" ENTRY("a", "\"F32\"", "[\"1\"]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[-1]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1.0]", "[0,4]") "}", 4,
+     "\"a\": byte 30 of the header should be ']'"},
+    {"{" ENTRY("a", "\"F32\"", "[1e0]", "[0,4]") "}", 4,
+     "\"a\": byte 30 of the header should be ']'"},
+    {"{" ENTRY("a", "\"F32\"", "[01]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[NaN]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[Infinity]", "[0,4]") "}", 4,
+     "\"a\": byte 29 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0,1e999]") "}", 4,
+     "\"a\": byte 51 of the header should be ']'"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0,18446744073709551620]") "}", 4,
+     "\"a\": byte 50 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1,]", "[0,4]") "}", 4,
+     "\"a\": byte 31 of the header should be " NUMBER},
+    {"{" ENTRY("a", "\"F32\"", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4,
+     "\"a\": there may be 0 to 8 dimensions"},
+    {"{" ENTRY("a", "\"F16\"", "[2]", "[0,8]") "}", 8,
+     "\"a\": shape (2,) of float16 does not take its 8 bytes of data"},
+    {"{" ENTRY("a", "\"BF16\"", "[2]", "[0,2]") "}", 2,
+     "\"a\": shape (2,) of bfloat16 does not take its 2 bytes of data"},
+    {"{" ENTRY("a", "\"BF16\"", "[0,4611686018427387904]", "[0,0]") "}", 0,
+     "\"a\": shape (0, 4611686018427387904) of bfloat16 does not take its 0 bytes of data"},
+    {"{" ENTRY("a", "\"F8_E4M3\"", "[4]", "[0,4]") "}", 4,
+     "\"a\": its type is F8_E4M3: only F16, BF16, F32, F64, I64 and BOOL are read; in PyTorch, save "
+     "x.float()"},
+    {MORE("nul"), 4, JSON_VALUE(57)},
+    {MORE("-"), 4, JSON_VALUE(58)},
+    {MORE("1."), 4, JSON_VALUE(59)},
+    {MORE("1e+"), 4, JSON_VALUE(60)},
+    {MORE(".5"), 4, JSON_VALUE(57)},
+    {MORE("NaN"), 4, JSON_VALUE(57)},
+    {MORE("[1,]"), 4, JSON_VALUE(60)},
+    {MORE("[1"), 4, "\"a\": byte 59 of the header should be ','"},
+    {MORE("01"), 4, "\"a\": byte 58 of the header should be '}'"},
+    {MORE("[1}"), 4, "\"a\": byte 59 of the header should be ','"},
+    {MORE("{\"x\"}"), 4, "\"a\": byte 61 of the header should be ':'"},
+    {MORE("{\"x\":1,}"), 4, "\"a\": byte 64 of the header should be a string"},
+    {MORE("{1:1}"), 4, "\"a\": byte 58 of the header should be a string"},
+    {MORE("\"\\x\""), 4, "\"a\": byte 59 of the header should be an escape that means a character"},
+    {MORE("1,\"dtype\":\"F32\""), 4, JSON_FIELDS},
+    {"{" ENTRY("a", "\"f32\"", "[2]", "[0,4]") "}", 4,
+     "\"a\": its type is f32: only F16, BF16, F32, F64, I64 and BOOL are read"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[]") "}", 4,
+     "\"a\": its data_offsets () are no range in the 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0]") "}", 4,
+     "\"a\": its data_offsets (0,) are no range in the 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[0,4,8]") "}", 4,
+     "\"a\": its data_offsets (0, 4, 8) are no range in the 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[4,0]") "}", 4,
+     "\"a\": its data_offsets (4, 0) are no range in the 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[1,0]") "}", 4,
+     "\"a\": its data_offsets (1, 0) are no range in the 4 bytes of data"},
+    {"{" GOOD "}", 3, "\"a\": its data_offsets (0, 4) are no range in the 3 bytes of data"},
+    {"{" GOOD "}", 1, "\"a\": its data_offsets (0, 4) are no range in the 1 byte of data"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[9223372036854775803,9223372036854775807]") "}", 4,
+     "\"a\": its data_offsets (9223372036854775803, 9223372036854775807) are no range in the 4 bytes "
+     "of data"},
+    {"{" ENTRY("a", "\"F64\"", "[1]", "[0,4]") "}", 4,
+     "\"a\": shape (1,) of float64 does not take its 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[4611686018427387905]", "[0,4]") "}", 4,
+     "\"a\": shape (4611686018427387905,) of float32 does not take its 4 bytes of data"},
+    {"{" ENTRY("a", "\"F32\"", "[0,9223372036854775807]", "[0,0]") "}", 0,
+     "\"a\": shape (0, 9223372036854775807) of float32 does not take its 0 bytes of data"},
+    {"{" GOOD "}", 5, "its tensors take 4 of 5 bytes of data"},
+    {"{}", 1, "its tensors take 0 of 1 byte of data"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[0,4]") "}", 4,
+     "\"b\": its data overlap the data of another tensor"},
+    {"{" GOOD "," ENTRY("b", "\"BOOL\"", "[1]", "[3,4]") "}", 4,
+     "\"b\": its data overlap the data of another tensor"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[2,6]") "}", 8,
+     "\"b\": its data begin at byte 2, and the data before them end at 4"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[1]", "[6,10]") "}", 10,
+     "\"b\": its data begin at byte 6, and the data before them end at 4"},
+    {"{" GOOD "," ENTRY("b", "\"F32\"", "[0]", "[2,2]") "}", 4,
+     "\"b\": its data begin at byte 2, and the data before them end at 4"},
+    {"{" ENTRY("a", "\"F32\"", "[1]", "[1,5]") "}", 5,
+     "\"a\": its data begin at byte 1, and the data before them end at 0"},
+    {"{" ENTRY("a name of more than sixty bytes is cut before a character \xe2\x82\xac\xe2\x82\xac",
+               "\"F8\"", "[1]", "[1,5]") "}",
+     5,
+     "\"a name of more than sixty bytes is cut before a character ...\": its type is F8: "
+     "only F16, BF16, F32, F64, I64 and BOOL are read; in PyTorch, save x.float()"},
+};
+
+START_TEST(safetensors_wrong_headers) {
+    const char *header = safetensors_wrong[_i].header;
+    char sentence[256];
+    make_safetensors(header, strlen(header), safetensors_wrong[_i].data);
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_msg(!dict, "%s was read", header);
+    snprintf(sentence, sizeof sentence, "load_safetensors: x.safetensors: %s",
+             safetensors_wrong[_i].rule);
+    expect_error(sentence);
+}
+END_TEST
+
+START_TEST(safetensors_of_other_types) {
+    static const char *const type[] = {"I32", "U8"};
+    char path[32], sentence[256];
+    Bytes all = slurp(golden(strcat(strcpy(path, type[_i]), ".safetensors")));
+    spit(path, all.bytes, all.size);
+    ck_assert_ptr_null(tensor_load_safetensors(path));
+    snprintf(
+        sentence, sizeof sentence,
+        "load_safetensors: %s: \"w\": its type is %s: only F16, BF16, F32, F64, I64 and BOOL are read; in "
+        "PyTorch, save x.long()",
+        path, type[_i]);
+    expect_error(sentence);
+}
+END_TEST
+
+/* Each pair: 16-bit floats, and the float32 that NumPy or PyTorch makes of them. */
+START_TEST(safetensors_of_16_bit_floats) {
+    TensorDict *dict = tensor_load_safetensors(golden("half.safetensors"));
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    static const char *const names[] = {"F16", "BF16"};
+    for (int i = 0; i < 2; i++) {
+        char twin[16];
+        const Tensor *x = tensor_dict_get(dict, names[i]);
+        const Tensor *y = tensor_dict_get(dict, strcat(strcpy(twin, names[i]), " as F32"));
+        ck_assert(x && y && x->dtype == F32 && y->dtype == F32 && tensor_numel(y) == 15);
+        ck_assert_int_eq(tensor_numel(x), 15);
+        ck_assert_msg(!memcmp(x->data, y->data, 15 * sizeof(float)), "%s", names[i]);
+    }
+    tensor_dict_free(dict);
+    dict = tensor_load_safetensors(golden("F16.safetensors"));
+    Tensor *w = counting(SHAPE(2), F32);
+    expect_equal("w", tensor_dict_get(dict, "w"), w);
+    expect_equal("ok", tensor_dict_get(dict, "ok"), w);
+    tensor_release(w);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* The bits of the float32 that a 16-bit float is: a sign, an exponent, `width` bits of fraction. */
+static uint32_t bits_of_16(uint32_t half, int width) {
+    const int top = (1 << (15 - width)) - 1, bias = top / 2; /* the exponent of NaN, of 1 */
+    const int fraction = (int)(half & ((1u << width) - 1)), exponent = (int)(half >> width) & top;
+    const double whole = fraction + (exponent ? ldexp(1, width) : 0);
+    const float x = (float)ldexp(whole, (exponent ? exponent : 1) - bias - width);
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (exponent == top) bits = 0x7f800000 | (uint32_t)fraction << (23 - width);
+    return bits | half >> 15 << 31;
+}
+
+static void write_every_16_bits(const char *path, const void *front, size_t size, bool high_first) {
+    FILE *file = fopen(path, "wb");
+    fwrite(front, 1, size, file);
+    for (int i = 0; i < 1 << 16; i++) {
+        fputc(high_first ? i >> 8 : i & 0xff, file);
+        fputc(high_first ? i & 0xff : i >> 8, file);
+    }
+    fclose(file);
+}
+
+static void expect_every_16_bits(const Tensor *x, int width) {
+    ck_assert_msg(x != NULL, "%s", tensor_error());
+    ck_assert(x->dtype == F32 && tensor_numel(x) == 1 << 16);
+    const char *byte = x->data;
+    for (uint32_t i = 0; i < 1 << 16; i++) {
+        uint32_t bits;
+        memcpy(&bits, byte + 4 * (size_t)i, sizeof bits);
+        ck_assert_msg(bits == bits_of_16(i, width), "0x%x became 0x%x", i, bits);
+    }
+}
+
+/* Every number of 16 bits, and every NaN with its payload, becomes the float32 that is equal. */
+START_TEST(every_16_bit_float_is_exact) {
+    static const char *const form[] = {"<f2", ">f2", "F16", "BF16"};
+    const bool npy = _i < 2;
+    char front[160];
+    memset(front, 0, sizeof front);
+    const int at = npy ? 10 : 8;
+    const int length = snprintf(front + at, sizeof front - (size_t)at,
+                                npy ? "{'descr':'%s','fortran_order':False,'shape':(65536,)}"
+                                    : "{\"x\":{\"dtype\":\"%s\",\"shape\":[65536],"
+                                      "\"data_offsets\":[0,131072]}}",
+                                form[_i]);
+    if (npy) memcpy(front, "\x93NUMPY\x01", 7);
+    front[npy ? 8 : 0] = (char)length;
+    write_every_16_bits("x", front, (size_t)(at + length), _i == 1);
+    TensorDict *dict = npy ? tensor_dict_new() : tensor_load_safetensors("x");
+    if (npy) put(dict, "x", tensor_load_npy("x"));
+    expect_every_16_bits(dict ? tensor_dict_get(dict, "x") : NULL, _i == 3 ? 7 : 10);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* Python's safetensors reads these files, too: metadata null, and keys that nobody knows. */
+START_TEST(safetensors_of_other_writers) {
+    static const char *const names[] = {"null.safetensors", "unknown.safetensors"};
+    TensorDict *dict = tensor_load_safetensors(golden(names[_i]));
+    Tensor *w = counting(SHAPE(2), F32);
+    ck_assert_msg(dict != NULL, "%s", tensor_error());
+    ck_assert_int_eq(dict->n, 1);
+    ck_assert_int_eq(dict->n_metadata, 0);
+    expect_equal(names[_i], tensor_dict_get(dict, "w"), w);
+    tensor_release(w);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* The value of an unknown key is skipped, whatever it is. */
+START_TEST(safetensors_skips_any_value) {
+    static const char *const values[] = {
+        "0",
+        "-0",
+        "-10.25E-07",
+        "1e999",
+        "true",
+        "false",
+        "null",
+        "\"\"",
+        "\"\\ud83d\\ude00]}\"",
+        "[]",
+        "{}",
+        " [ ] ",
+        "[[],{},[{}]]",
+        "{\"a\":1,\"a\":{\"a\":[null , 2]}, \"b\":\"\"}",
+    };
+    char header[512], deep[256];
+    for (int i = 0; i < COUNT(values) + 2; i++) {
+        const int depth = i < COUNT(values) ? 0 : 125 + i - COUNT(values); /* 125, 126 */
+        memset(deep, '[', (size_t)depth);
+        memset(deep + depth, ']', (size_t)depth);
+        deep[2 * depth] = '\0';
+        snprintf(header, sizeof header,
+                 "{\"a\":{\"b\":%s,\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                 depth ? deep : values[i]);
+        make_safetensors(header, strlen(header), 4);
+        TensorDict *dict = tensor_load_safetensors("x.safetensors");
+        ck_assert_msg((dict != NULL) == (depth < 126), "%s: %s", header, tensor_error());
+        if (!dict)
+            expect_error(
+                "load_safetensors: x.safetensors: \"a\": byte 136 of the header should be in "
+                "at most 125 brackets");
+        tensor_dict_free(dict);
+    }
+}
+END_TEST
+
+#define BEGINS(length)                                                                             \
+    "it does not begin as a safetensors file: a header of " length " bytes is longer than 100000000"
+
+/* The last four are files of other kinds: a text, a .npy file, torch.save's zip archive, a word. */
+START_TEST(safetensors_wrong_lengths) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *rule;
+    } wrong[] = {
+        {"", 0, "it is shorter than the 8 bytes before the header"},
+        {"\2\0\0\0\0\0\0", 7, "it is shorter than the 8 bytes before the header"},
+        {"\2\0\0\0\0\0\0\0{", 9, "its header of 2 bytes goes beyond its end"},
+        {"\0\xe1\xf5\5\0\0\0\0{}", 10, "its header of 100000000 bytes goes beyond its end"},
+        {"\1\xe1\xf5\5\0\0\0\0{}", 10, BEGINS("100000001")},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff{}", 10, BEGINS("18446744073709551615")},
+        {"# a page\n", 9, BEGINS("7306916054639386659")},
+        {"\x93NUMPY\1\0v\0{", 11, BEGINS("379676406402707")},
+        {"PK\3\4\0\0\10\10\0\0", 10, BEGINS("578712552184433488")},
+        {"words\0\0\0", 8, BEGINS("495606460279")},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        char sentence[256];
+        spit("x.safetensors", wrong[i].bytes, wrong[i].size);
+        ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+        snprintf(sentence, sizeof sentence, "load_safetensors: x.safetensors: %s", wrong[i].rule);
+        expect_error(sentence);
+    }
+    make_safetensors("{\"a\0\":1}", 8, 0); /* a NUL without an escape */
+    ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: byte 3 of the header should be escaped");
+}
+END_TEST
+
+START_TEST(safetensors_with_too_much_metadata) {
+    FILE *file = fopen("x.safetensors", "wb");
+    const unsigned length = 17 + 4097 * 12; /* {"__metadata__":{, the pairs, }} */
+    for (int i = 0; i < 8; i++) fputc(i < 4 ? (int)(length >> 8 * i & 0xff) : 0, file);
+    fputs("{\"__metadata__\":{", file);
+    for (int i = 0; i < 4097; i++) fprintf(file, "%s\"%05d\":\"\"", i ? " ," : "", i);
+    fputs("}}", file);
+    fclose(file);
+    ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: there are more than 4096 metadata");
+
+    TensorDict *dict = tensor_dict_new();
+    char key[8];
+    for (int i = 0; i < 4096; i++)
+        ck_assert(snprintf(key, sizeof key, "%d", i) > 0 &&
+                  tensor_dict_set_metadata(dict, key, ""));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    tensor_dict_free(tensor_load_safetensors("x.safetensors"));
+    ck_assert_msg(!tensor_error(), "%s", tensor_error());
+    ck_assert(tensor_dict_set_metadata(dict, "one more", ""));
+    ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
+    expect_error("save_safetensors: there are more than 4096 metadata");
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* ---- disks that cannot be written ----------------------------------------------------------- */
+
+/* The linker replaces these functions of the C library by the functions below. */
+static const char *failing = ""; /* the call that fails */
+static int with;                 /* this errno */
+
+static bool fails(const char *call) {
+    if (strcmp(call, failing) != 0) return false;
+    errno = with;
+    return true;
+}
+
+#ifdef __GLIBC__ /* its name of fstat for files of more than 2 GB */
+#define __wrap_fstat __wrap_fstat64
+#define __real_fstat __real_fstat64
+#endif
+FILE *__real_fdopen(int fd, const char *mode);
+void *__real_realloc(void *block, size_t size);
+int __real_fstat(int fd, struct stat *status);
+int __real_fsync(int fd);
+int __real_fclose(FILE *file);
+int __real_rename(const char *from, const char *to);
+
+FILE *__wrap_fdopen(int fd, const char *mode);
+void *__wrap_realloc(void *block, size_t size);
+int __wrap_fstat(int fd, struct stat *status);
+int __wrap_fsync(int fd);
+int __wrap_fclose(FILE *file);
+int __wrap_rename(const char *from, const char *to);
+
+FILE *__wrap_fdopen(int fd, const char *mode) {
+    if (fails("fdopen")) return NULL;
+    if (fails("length"))
+        ck_assert_int_eq(truncate("x.npy", 0), 0); /* the file becomes shorter after its size was
+                                                    * read */
+    if (!fails("mode")) return __real_fdopen(fd, mode);
+    const int null = open("/dev/null", O_WRONLY); /* a descriptor that cannot be read */
+    dup2(null, fd);
+    close(null);
+    return __real_fdopen(fd, "wb");
+}
+void *__wrap_realloc(void *block, size_t size) {
+    return fails(block ? "growth" : "realloc") ? NULL : __real_realloc(block, size);
+}
+int __wrap_fstat(int fd, struct stat *status) {
+    return fails("fstat") ? -1 : __real_fstat(fd, status);
+}
+
+static void (*when_all_is_written)(void); /* called before the rename */
+static char calls_made[128];              /* the calls that put a file in place, in order */
+
+static void note_call(const char *call) {
+    const size_t length = strlen(calls_made);
+    snprintf(calls_made + length, sizeof calls_made - length, "%s, ", call);
+}
+int __wrap_fsync(int fd) {
+    struct stat status;
+    ck_assert_int_eq(__real_fstat(fd, &status), 0);
+    const bool directory = S_ISDIR(status.st_mode);
+    note_call(directory ? "fsync of the directory" : "fsync");
+    if (when_all_is_written && !directory) when_all_is_written();
+    return fails(directory ? "fsync of the directory" : "fsync") ? -1 : __real_fsync(fd);
+}
+int __wrap_fclose(FILE *file) {
+    int result = __real_fclose(file);
+    return fails("fclose") ? EOF : result;
+}
+int __wrap_rename(const char *from, const char *to) {
+    note_call("rename");
+    return fails("rename") ? -1 : __real_rename(from, to);
+}
+
+/* x.npy contains a 1. Saves another tensor there while this call fails; the old file must stay. */
+static void expect_refused(const char *call, int error, const char *sentence) {
+    Tensor *old = tensor_ones(SCALAR);
+    Tensor *x = tensor_zeros(SHAPE(3000)); /* more than a buffer */
+    ck_assert(tensor_save_npy(old, "x.npy"));
+    failing = call;
+    with = error;
+    ck_assert(!tensor_save_npy(x, "x.npy"));
+    failing = "";
+    expect_error(sentence);
+    Tensor *left = tensor_load_npy("x.npy");
+    expect_equal("what was there before", left, old);
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_release(old);
+    tensor_release(left);
+    tensor_release(x);
+}
+
+START_TEST(a_failed_write_leaves_the_old_file) {
+    expect_refused("fdopen", EMFILE, "save_npy: x.npy: it cannot be written: Too many open files");
+    expect_refused("fdopen", ENOMEM, "save_npy: x.npy: it cannot be written: out of memory");
+    expect_refused("fsync", EIO, "save_npy: x.npy: it cannot be written: Input/output error");
+    expect_refused("rename", EROFS, "save_npy: x.npy: it cannot be written: Read-only file system");
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_the_old_file) {
+    const struct rlimit small = {2048, RLIM_INFINITY};
+    struct rlimit before;
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){small.rlim_cur, before.rlim_max});
+    expect_refused("", 0, "save_npy: x.npy: it cannot be written: File too large");
+    setrlimit(RLIMIT_FSIZE, &before);
+}
+END_TEST
+
+/* The bytes are on the disk before the rename, and the name is on the disk when the save ends. */
+START_TEST(what_is_saved_is_on_the_disk) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    ck_assert(!mkdir("folder", 0700) && !symlink("folder/x.npy", "link"));
+    static const char *const paths[] = {"x.npy", "folder/x.npy", "link"};
+    for (int i = 0; i < COUNT(paths); i++) {
+        *calls_made = '\0';
+        ck_assert(tensor_save_npy(x, paths[i]));
+        ck_assert_str_eq(calls_made, "fsync, rename, fsync of the directory, ");
+    }
+    failing = "fsync of the directory";
+    with = EINVAL; /* a file system that cannot flush directories */
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    with = EIO;
+    ck_assert(!tensor_save_npy(x, "x.npy"));
+    failing = "";
+    expect_error("save_npy: x.npy: it is in place, but its directory cannot be flushed to the "
+                 "disk: Input/output error");
+    ck_assert_int_eq(remove("folder/x.npy"), 0);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- writers that are killed --------------------------------------------------------------- */
+
+static void die(void) { raise(SIGKILL); }
+
+static const Tensor *saved_by_others;
+
+/* Starts a process that saves. It calls `then` before the rename, unless `then` is NULL. */
+static pid_t start_saving(const char *path, void (*then)(void)) {
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        when_all_is_written = then;
+        _exit(tensor_save_npy(saved_by_others, path) ? 0 : 1);
+    }
+    ck_assert_int_gt(child, 0);
+    return child;
+}
+
+static int status_of(pid_t child) {
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* A process that is killed leaves the old file and a temporary file. The next save removes this
+ * temporary file, and no file with a similar name. */
+START_TEST(a_killed_writer_leaves_the_old_file) {
+    static const char *const others[] = {
+        ".y.npy.tapehead-1-1", ".x.npy.tapehead-1", ".x.npy.tapehead-1-1-1", ".x.npy.tapehead-1-",
+        "x.npy.tapehead-1-1",  ".x.npy.tapehead-x", ".x.npy.tapehead--1-1",  ".x.npy",
+    };
+    Tensor *old = tensor_ones(SCALAR);
+    Tensor *x = tensor_zeros(SHAPE(3000));
+    char ours[64];
+    saved_by_others = x;
+    for (int i = 0; i < COUNT(others); i++) spit(others[i], "", 0);
+    ck_assert(tensor_save_npy(old, "x.npy"));
+    for (int i = 0; i < 3; i++) {
+        const int status = status_of(start_saving("x.npy", die));
+        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        ck_assert_int_eq(entries(".", false), COUNT(others) + 2); /* x.npy and the temporary file
+                                                                   * of the last process */
+    }
+    Tensor *left = tensor_load_npy("x.npy");
+    expect_equal("what was there before", left, old);
+    snprintf(ours, sizeof ours, ".x.npy.tapehead-%ld-1", (long)getpid()); /* as if an older
+                                                                           * process with our
+                                                                           * number had left it */
+    spit(ours, "", 0);
+    ck_assert(!mkfifo(".x.npy.tapehead-1-2", 0600) && !mkfifo(".x.npy.tapehead-1-3", 0600));
+    const int reader = open(".x.npy.tapehead-1-3", O_RDWR); /* the other pipe has no reader, and
+                                                             * nothing waits for one */
+    ck_assert(!tensor_save_npy(x, "nowhere/x.npy") && tensor_error());
+    tensor_clear_error();
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(entries(".", false), COUNT(others) + 3); /* both pipes are still there */
+    close(reader);
+    tensor_release(old);
+    tensor_release(left);
+    tensor_release(x);
+}
+END_TEST
+
+static int ready[2], go_on[2]; /* pipes */
+
+static void wait_to_go_on(void) {
+    char byte = 0;
+    if (write(ready[1], &byte, 1) != 1 || read(go_on[0], &byte, 1) != 1) abort();
+}
+static void make_pipes(void) { ck_assert(!pipe(ready) && !pipe(go_on)); }
+static void close_pipes(void) {
+    for (int i = 0; i < 2; i++) ck_assert(!close(ready[i]) && !close(go_on[i]));
+}
+
+/* Saves to x.npy while another writer is about to do the same. */
+static void save_meanwhile(Tensor *x) {
+    char byte = 0;
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(entries(".", false), 2);
+    Tensor *y = tensor_load_npy("x.npy");
+    expect_equal("what was saved meanwhile", y, x);
+    ck_assert_int_eq(write(go_on[1], &byte, 1), 1);
+    tensor_release(y);
+}
+
+static void expect_saved_by_others(void) {
+    Tensor *y = tensor_load_npy("x.npy");
+    expect_equal("what was saved last", y, saved_by_others);
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_release(y);
+}
+
+START_TEST(a_writer_that_is_alive_is_not_disturbed) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *y = tensor_zeros(SHAPE(3000));
+    saved_by_others = y;
+    make_pipes();
+    const pid_t child = start_saving("x.npy", wait_to_go_on);
+    save_meanwhile(x);
+    ck_assert_int_eq(status_of(child), 0);
+    expect_saved_by_others();
+    close_pipes();
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+static _Thread_local bool is_slow;
+static void wait_if_slow(void) {
+    if (is_slow) wait_to_go_on();
+}
+
+static void *save_slowly(void *ok) {
+    is_slow = true;
+    *(bool *)ok = tensor_save_npy(saved_by_others, "x.npy");
+    return NULL;
+}
+
+/* The lock of a temporary file excludes other threads of the same process, too. */
+START_TEST(a_thread_that_saves_is_not_disturbed) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *y = tensor_zeros(SHAPE(3000));
+    pthread_t thread;
+    bool ok = false;
+    saved_by_others = y;
+    make_pipes();
+    when_all_is_written = wait_if_slow;
+    ck_assert_int_eq(pthread_create(&thread, NULL, save_slowly, &ok), 0);
+    save_meanwhile(x);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    when_all_is_written = NULL;
+    ck_assert(ok);
+    expect_saved_by_others();
+    close_pipes();
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* A name of 255 bytes: the name of the temporary file is cut between characters. */
+START_TEST(a_name_as_long_as_can_be) {
+    char name[256] = "x";
+    Tensor *x = tensor_ones(SHAPE(2));
+    while (strlen(name) < 255) strcat(name, "\xc3\xa9");
+    saved_by_others = x;
+    status_of(start_saving(name, die));
+    glob_t found;
+    ck_assert_int_eq(glob(".x*.tapehead-*", 0, NULL, &found), 0);
+    ck_assert_int_eq(found.gl_pathc, 1);
+    ck_assert_int_eq(strstr(found.gl_pathv[0], ".tapehead-") - found.gl_pathv[0], 200);
+    globfree(&found);
+    ck_assert(tensor_save_npy(x, name));
+    ck_assert_int_eq(entries(".", false), 1);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- places that can be written, and that cannot --------------------------------------------- */
+
+START_TEST(where_nothing_can_be_written) {
+    Tensor *x = tensor_ones(SCALAR);
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(!tensor_save_npy(x, "nowhere/x.npy"));
+    expect_error("save_npy: nowhere/x.npy: it cannot be written: No such file or directory");
+    ck_assert(!tensor_save_npy(x, "."));
+    expect_error("save_npy: .: it cannot be written: Is a directory");
+    ck_assert(!tensor_save_npy(x, ""));
+    expect_error("save_npy: : it cannot be written: No such file or directory");
+    if (access("/dev/full", W_OK) == 0) {
+        ck_assert(!tensor_save_npy(x, "/dev/full"));
+        expect_error("save_npy: /dev/full: it cannot be written: No space left on device");
+        ck_assert(!tensor_save_safetensors(dict, "/dev/full"));
+        expect_error("save_safetensors: /dev/full: it cannot be written: No space left on device");
+    }
+    ck_assert(!tensor_save_npy(NULL, "x.npy"));
+    expect_error("save_npy: the tensor is NULL");
+    ck_assert(!tensor_save_npy(x, NULL));
+    expect_error("save_npy: the path is NULL");
+    ck_assert(!tensor_save_safetensors(NULL, "x.safetensors"));
+    expect_error("save_safetensors: the dict is NULL");
+    ck_assert_int_eq(entries(".", false), 0);
+    tensor_dict_free(dict);
+    tensor_release(x);
+}
+END_TEST
+
+/* Memory runs out at the beginning of the header, or later. */
+START_TEST(a_header_without_memory_leaves_the_old_file) {
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(tensor_dict_set_metadata(dict, "key", "value"));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    const Bytes before = slurp("x.safetensors");
+    static const char *const calls[] = {"realloc", "growth"};
+    for (int i = 0; i < 2; i++) {
+        failing = calls[i];
+        ck_assert(!tensor_save_safetensors(dict, "x.safetensors"));
+        failing = "";
+        expect_error("save_safetensors: x.safetensors: out of memory for its header");
+        const Bytes after = slurp("x.safetensors");
+        ck_assert(after.size == before.size && !memcmp(after.bytes, before.bytes, after.size));
+        ck_assert_int_eq(entries(".", false), 1);
+    }
+    tensor_dict_free(dict);
+}
+END_TEST
+
+/* 2001 pairs of 50 KB each: more than 100 MB. With a shorter pair it is as long as it may be. */
+START_TEST(a_header_that_is_too_long) {
+    static char key[24997];
+    memset(key, 'x', sizeof key - 1);
+    Metadata pair = {key, key}, pairs[2001];
+    for (int i = 0; i < COUNT(pairs); i++) pairs[i] = pair;
+    const TensorDict dict = {.n_metadata = COUNT(pairs), .metadata = pairs};
+    ck_assert(!tensor_save_safetensors(&dict, "x.safetensors"));
+    expect_error("save_safetensors: x.safetensors: its header of 100046016 bytes is longer than "
+                 "100000000");
+    ck_assert_int_eq(entries(".", false), 0);
+    pairs[0] = (Metadata){key + 46016 / 2, key + 46016 / 2};
+    ck_assert_msg(tensor_save_safetensors(&dict, "/dev/null"), "%s", tensor_error());
+    pairs[0].value--;
+    ck_assert(!tensor_save_safetensors(&dict, "/dev/null"));
+    expect_error("save_safetensors: /dev/null: its header of 100000008 bytes is longer than "
+                 "100000000");
+}
+END_TEST
+
+/* ---- files of one's own ---------------------------------------------------------------------- */
+
+static void write_words(FILE *file, const void *words) { fputs(words, file); }
+
+static void write_and_give_up(FILE *file, const void *words) {
+    fputs(words, file);
+    tensor_fail("there are no more words");
+}
+
+/* Writes more than the buffer of the stream holds. */
+static void write_much(FILE *file, const void *byte) {
+    for (int i = 0; i < 100000; i++) fputc(*(const char *)byte, file);
+}
+
+static void expect_words(const char *path, const char *words) {
+    const Bytes all = slurp(path);
+    ck_assert_int_eq(all.size, strlen(words));
+    ck_assert_mem_eq(all.bytes, words, all.size);
+}
+
+START_TEST(files_of_ones_own) {
+    ck_assert(tensor_write_file("words", write_words, "old\n"));
+    *calls_made = '\0';
+    ck_assert(tensor_write_file("words", write_words, "new\n"));
+    ck_assert_str_eq(calls_made, "fsync, rename, fsync of the directory, ");
+    expect_words("words", "new\n");
+    ck_assert(!tensor_write_file("words", write_and_give_up, "newer\n"));
+    expect_error("there are no more words");
+    if (access("/dev/full", W_OK) == 0) {
+        ck_assert(!tensor_write_file("/dev/full", write_much, "x"));
+        expect_error("write_file: /dev/full: it cannot be written: No space left on device");
+    }
+    ck_assert(!tensor_write_file("words", NULL, NULL));
+    expect_error("write_file: the function is NULL");
+    ck_assert(!tensor_write_file(NULL, write_words, ""));
+    expect_error("write_file: the path is NULL");
+    tensor_fail("an error from before");
+    ck_assert(!tensor_write_file("words", write_words, "newest\n"));
+    expect_error("an error from before");
+    expect_words("words", "new\n");
+    ck_assert_int_eq(entries(".", false), 1);
+}
+END_TEST
+
+START_TEST(a_file_of_ones_own_that_grows_too_large) {
+    struct rlimit before;
+    ck_assert(tensor_write_file("words", write_words, "old\n"));
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){2048, before.rlim_max});
+    ck_assert(!tensor_write_file("words", write_much, "x"));
+    setrlimit(RLIMIT_FSIZE, &before);
+    expect_error("write_file: words: it cannot be written: File too large");
+    expect_words("words", "old\n");
+    ck_assert_int_eq(entries(".", false), 1);
+}
+END_TEST
+
+START_TEST(what_can_be_written) {
+    static const char *const cannot[][2] = {
+        {"", "No such file or directory"},
+        {".", "Is a directory"},
+        {"folder/", "Is a directory"},
+        {"nowhere/words", "No such file or directory"},
+        {"nowhere/", "No such file or directory"},
+        {"words/words", "Not a directory"},
+        {"astray", "No such file or directory"},
+        {"loop", "Too many levels of symbolic links"},
+    };
+    char sentence[128];
+    spit("words", "old", 3);
+    ck_assert(!mkdir("folder", 0700) && !symlink("nowhere/words", "astray") &&
+              !symlink("loop", "loop") && !symlink("folder/words", "link"));
+    const int before = entries(".", false);
+    static const char *const can[] = {"words", "new", "folder/new", "link", "/dev/null"};
+    for (int i = 0; i < COUNT(can); i++)
+        ck_assert_msg(tensor_can_write_file(can[i]), "%s: %s", can[i], tensor_error());
+    for (int i = 0; i < COUNT(cannot); i++) {
+        snprintf(sentence, sizeof sentence, "write_file: %s: it cannot be written: %s",
+                 cannot[i][0], cannot[i][1]);
+        ck_assert(!tensor_can_write_file(cannot[i][0]));
+        expect_error(sentence);
+        ck_assert(!tensor_write_file(cannot[i][0], write_words, "new"));
+        expect_error(sentence);
+    }
+    ck_assert_int_eq(entries(".", false), before);
+    expect_words("words", "old");
+}
+END_TEST
+
+/* Runs as a user who is not root, because root may write everywhere. */
+START_TEST(where_nothing_may_be_written) {
+    Tensor *x = tensor_ones(SCALAR);
+    Tensor *y = tensor_zeros(SCALAR);
+    const uid_t user = geteuid();
+    ck_assert(tensor_save_npy(x, "x.npy") && tensor_save_npy(x, "y.npy"));
+    ck_assert(!chmod("y.npy", 0444) && !chmod("x.npy", 0666) && !chmod(".", 0777));
+    ck_assert(user != 0 || seteuid(65534) == 0);
+    ck_assert(!tensor_save_npy(y, "y.npy"));
+    expect_error("save_npy: y.npy: it cannot be written: Permission denied");
+    ck_assert(!tensor_can_write_file("y.npy") && tensor_error());
+    tensor_clear_error();
+    ck_assert(tensor_can_write_file("x.npy") && tensor_can_write_file("z.npy"));
+    ck_assert(seteuid(user) == 0 && chmod(".", 0555) == 0);
+    ck_assert(user != 0 || seteuid(65534) == 0);
+    ck_assert(!tensor_save_npy(y, "x.npy"));
+    expect_error("save_npy: x.npy: it cannot be written: Permission denied");
+    ck_assert(!tensor_can_write_file("x.npy")); /* no temporary file can be made in the directory */
+    expect_error("write_file: x.npy: it cannot be written: Permission denied");
+    ck_assert(tensor_can_write_file("/dev/null"));
+    ck_assert(!tensor_can_write_file("z.npy"));
+    expect_error("write_file: z.npy: it cannot be written: Permission denied");
+    ck_assert(seteuid(user) == 0 && chmod(".", 0700) == 0);
+    for (int i = 0; i < 2; i++) {
+        Tensor *left = tensor_load_npy(i ? "y.npy" : "x.npy");
+        expect_equal("what was there before", left, x);
+        tensor_release(left);
+    }
+    ck_assert_int_eq(entries(".", false), 2);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+static int mode_of(const char *path) {
+    struct stat status;
+    ck_assert_int_eq(stat(path, &status), 0);
+    return status.st_mode & 0777;
+}
+
+START_TEST(rights_of_what_is_written) {
+    Tensor *x = tensor_ones(SCALAR);
+    const mode_t before = umask(027);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(mode_of("x.npy"), 0640);
+    ck_assert_int_eq(chmod("x.npy", 0604), 0);
+    ck_assert(tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(mode_of("x.npy"), 0604);
+    umask(before);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(links_are_followed) {
+    Tensor *x = tensor_ones(SCALAR);
+    struct stat status;
+    ck_assert(!mkdir("folder", 0700) && !symlink("folder/x.npy", "link") &&
+              !symlink("link", "link2"));
+    ck_assert(tensor_save_npy(x, "folder/x.npy") && tensor_fill(x, 2));
+    ck_assert(tensor_save_npy(x, "link2"));
+    ck_assert(lstat("link", &status) == 0 && S_ISLNK(status.st_mode));
+    ck_assert(lstat("folder/x.npy", &status) == 0 && S_ISREG(status.st_mode));
+    Tensor *y = tensor_load_npy("link");
+    expect_equal("what the link leads to", y, x);
+    ck_assert_int_eq(remove("folder/x.npy"), 0);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* Follows links with relative targets, and one with an absolute target. */
+START_TEST(links_that_lead_nowhere_are_followed) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    char path[128];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/folder/inner/%s/third", folder, "..");
+    ck_assert(!mkdir("folder", 0700) && !mkdir("folder/inner", 0700) &&
+              !symlink("folder/second", "first") && !symlink(path, "folder/second") &&
+              !symlink("inner/x.npy", "folder/third"));
+    ck_assert(tensor_save_npy(x, "first"));
+    ck_assert(lstat("first", &status) == 0 && S_ISLNK(status.st_mode));
+    ck_assert(lstat("folder/inner/x.npy", &status) == 0 && S_ISREG(status.st_mode));
+    Tensor *y = tensor_load_npy("first");
+    expect_equal("what the links lead to", y, x);
+    ck_assert(!symlink("nowhere/x.npy", "astray"));
+    ck_assert(!tensor_save_npy(x, "astray"));
+    expect_error("save_npy: astray: it cannot be written: No such file or directory");
+    ck_assert(!remove("folder/inner/x.npy") && !rmdir("folder/inner") && !remove("folder/second") &&
+              !remove("folder/third"));
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(loops_of_links_are_refused) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    struct stat status;
+    ck_assert(!symlink("b", "a") && !symlink("a", "b") && !symlink("self", "self"));
+    ck_assert(!tensor_save_npy(x, "a"));
+    expect_error("save_npy: a: it cannot be written: Too many levels of symbolic links");
+    ck_assert(!tensor_save_npy(x, "self"));
+    expect_error("save_npy: self: it cannot be written: Too many levels of symbolic links");
+    ck_assert(lstat("a", &status) == 0 && S_ISLNK(status.st_mode));
+    ck_assert_int_eq(entries(".", false), 3);
+    tensor_release(x);
+}
+END_TEST
+
+/* If root saves to the file of another user, the file keeps its owner. */
+START_TEST(a_file_keeps_its_owner) {
+    enum { OWNER = 65534, GROUP = 12345 };
+    Tensor *x = tensor_ones(SHAPE(2));
+    struct stat status;
+    ck_assert(tensor_save_npy(x, "x.npy") && !chmod("x.npy", 0640));
+    const bool may = chown("x.npy", OWNER, GROUP) == 0;
+    ck_assert(may || geteuid() != 0);
+    ck_assert(!may || tensor_save_npy(x, "x.npy"));
+    ck_assert_int_eq(stat("x.npy", &status), 0);
+    ck_assert(!may || (status.st_uid == OWNER && status.st_gid == GROUP));
+    ck_assert_int_eq(status.st_mode & 0777, 0640);
+    tensor_release(x);
+}
+END_TEST
+
+/* Standard output and pipes are written to, not replaced. */
+START_TEST(devices_and_pipes) {
+    Tensor *x = counting(SHAPE(2, 3), F32);
+    const int out = dup(STDOUT_FILENO), file = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    fflush(stdout);
+    dup2(file, STDOUT_FILENO);
+    ck_assert(tensor_save_npy(x, "/dev/stdout"));
+    ck_assert(tensor_save_npy(x, open_descriptors() ? "/proc/self/fd/1" : "/dev/fd/1"));
+    dup2(out, STDOUT_FILENO);
+    close(out);
+    close(file);
+    Bytes all = slurp("out"), one = slurp(golden("float32.npy"));
+    ck_assert_int_eq(all.size, 2 * one.size);
+    ck_assert(!memcmp(all.bytes, one.bytes, one.size));
+    ck_assert(!memcmp(all.bytes + one.size, one.bytes, one.size));
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0);
+    const int pipe = open("pipe", O_RDWR); /* a reader, so that opening it for writing does not
+                                            * wait */
+    failing = "fclose";
+    with = EDQUOT;
+    ck_assert(!tensor_save_npy(x, "/dev/null"));
+    failing = "";
+    expect_error("save_npy: /dev/null: it cannot be written: Disk quota exceeded");
+    ck_assert(tensor_save_npy(x, "pipe"));
+    ck_assert_int_eq(read(pipe, all.bytes, sizeof all.bytes), one.size);
+    ck_assert(!memcmp(all.bytes, one.bytes, one.size));
+    close(pipe);
+    tensor_release(x);
+}
+END_TEST
+
+/* A file in /dev/shm is replaced like any other file. */
+START_TEST(files_in_memory) {
+    char path[] = "/dev/shm/tapehead-files-XXXXXX";
+    const int file = mkstemp(path);
+    if (file < 0) return; /* there is no /dev/shm */
+    Tensor *x = counting(SHAPE(2, 3), F32);
+    ck_assert(tensor_save_npy(x, path) && tensor_save_npy(x, path));
+    expect_same_bytes(path, golden("float32.npy"));
+    close(file);
+    ck_assert_int_eq(unlink(path), 0);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(what_cannot_be_read) {
+    Tensor *x = tensor_ones(SHAPE(3));
+    char path[400] = "./", expected[512];
+    ck_assert(tensor_save_npy(x, "x.npy") && !mkfifo("pipe", 0600));
+    static const struct {
+        const char *path, *failing;
+        int error;
+        const char *sentence;
+    } wrong[] = {
+        {"y.npy", "", 0, "load_npy: y.npy: it cannot be opened: No such file or directory"},
+        {".", "", 0, "load_npy: .: it is not a regular file"},
+        {"pipe", "", 0, "load_npy: pipe: it is not a regular file"},
+        {"/dev/zero", "", 0, "load_npy: /dev/zero: it is not a regular file"},
+        {"x.npy", "fdopen", ENOMEM, "load_npy: x.npy: it cannot be opened: out of memory"},
+        {"x.npy", "fstat", EOVERFLOW,
+         "load_npy: x.npy: it cannot be opened: Value too large for defined data type"},
+        {"x.npy", "mode", 0, "load_npy: x.npy: it cannot be read: Bad file descriptor"},
+        {"x.npy", "length", 0, "load_npy: x.npy: it cannot be read: it ends too early"},
+        {NULL, "", 0, "load_npy: the path is NULL"},
+    };
+    for (int i = 0; i < COUNT(wrong); i++) {
+        failing = wrong[i].failing;
+        with = wrong[i].error;
+        ck_assert_ptr_null(tensor_load_npy(wrong[i].path));
+        failing = "";
+        expect_error(wrong[i].sentence);
+    }
+    while (strlen(path) < 300) strcat(path, "./"); /* an error shows only the end of a long path */
+    strcat(path, "y.npy");
+    ck_assert_ptr_null(tensor_load_npy(path));
+    snprintf(expected, sizeof expected,
+             "load_npy: ...%s: it cannot be opened: No such file or directory",
+             path + strlen(path) - 120);
+    expect_error(expected);
+    *path = '\0';
+    while (strlen(path) < 300) strcat(path, "\xc3\xa9/"); /* 120 bytes begin inside a letter */
+    strcat(path, "yyy.npy");
+    ck_assert_ptr_null(tensor_load_npy(path));
+    snprintf(expected, sizeof expected,
+             "load_npy: ...%s: it cannot be opened: No such file or directory",
+             path + strlen(path) - 119);
+    expect_error(expected);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- checkpoints ---------------------------------------------------------------------------- */
+
+static MultiHeadAttention *attention_new(int64_t size) {
+    MultiHeadAttentionConfig config = {.num_hiddens = 4, .num_heads = 2, .bias = true};
+    config.query_size = size;
+    config.key_size = size;
+    config.value_size = size;
+    MultiHeadAttention *attention = nn_multi_head_attention_new(config);
+    ck_assert_msg(attention != NULL, "%s", tensor_error());
+    nn_train(attention, false);
+    return attention;
+}
+
+static Tensor *attend(MultiHeadAttention *attention, Tensor *x) {
+    ck_assert(tape_begin_no_grad());
+    Tensor *y = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
+    y = tape_end_keeping(y);
+    ck_assert_msg(y != NULL, "%s", tensor_error());
+    return y;
+}
+
+static const char *const attention_names[] = {"W_q.weight", "W_q.bias", "W_k.weight", "W_k.bias",
+                                              "W_v.weight", "W_v.bias", "W_o.weight", "W_o.bias"};
+
+START_TEST(models_there_and_back) {
+    MultiHeadAttention *one = attention_new(3);
+    MultiHeadAttention *other = attention_new(3);
+    MultiHeadAttention *lazy = attention_new(0);
+    ck_assert_msg(nn_save(one, "x.safetensors"), "%s", tensor_error());
+    TensorDict *dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_int_eq(dict->n, 8);
+    ck_assert_str_eq(tensor_dict_metadata(dict, "format"), "pt");
+    for (int i = 0; i < 8; i++)
+        expect_equal(attention_names[i], tensor_dict_get(dict, attention_names[i]),
+                     nn_parameter(one, attention_names[i]));
+    const uint32_t version = other->W_q->weight->storage->version;
+    ck_assert(nn_load(other, "x.safetensors"));
+    ck_assert_uint_eq(other->W_q->weight->storage->version, version + 1);
+    ck_assert(nn_freeze(lazy, "W_o", true));
+    const Generator before = *tensor_generator_current();
+    ck_assert_msg(nn_load(lazy, "x.safetensors"), "%s", tensor_error());
+    ck_assert_mem_eq(&before, tensor_generator_current(), sizeof before); /* loading draws no
+                                                                           * random numbers */
+    ck_assert(!lazy->W_o->weight->requires_grad && lazy->W_q->weight->requires_grad);
+    ck_assert(lazy->W_q->weight->is_parameter);
+    ck_assert_str_eq(lazy->W_q->weight->name, "W_q.weight");
+    Tensor *x = tensor_randn(SHAPE(2, 5, 3));
+    Tensor *y[3];
+    MultiHeadAttention *all[] = {one, other, lazy};
+    for (int i = 0; i < 3; i++) y[i] = attend(all[i], x);
+    expect_equal("a loaded model's output", y[1], y[0]);
+    expect_equal("a lazy model's output", y[2], y[0]);
+    ck_assert_int_eq(lazy->W_q->in_features, 3);
+    for (int i = 0; i < 3; i++) {
+        tensor_release(y[i]);
+        nn_free(all[i]);
+    }
+    tensor_release(x);
+    tensor_dict_free(dict);
+}
+END_TEST
+
+START_TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
+    Linear *linear = nn_linear_new(3, 2, true);
+    Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
+    ck_assert(nn_save(linear, "x.safetensors") && nn_load(lazy, "x.safetensors"));
+    ck_assert(nn_load(lazy, "x.safetensors")); /* the layer is no longer lazy: the parameter is
+                                                * overwritten */
+    char text[128];
+    FILE *file = fopen("text", "w+");
+    ck_assert(nn_print(lazy, file));
+    rewind(file);
+    ck_assert_str_eq(fgets(text, sizeof text, file),
+                     "LazyLinear(in_features=3, out_features=2, bias=True)\n");
+    fclose(file);
+    nn_free(linear);
+    nn_free(lazy);
+}
+END_TEST
+
+/* Backward fails if loading has overwritten a parameter that it reads. */
+START_TEST(loading_is_a_write_in_place) {
+    Linear *linear = nn_linear_new(2, 1, false);
+    Tensor *x = ag_requires_grad(tensor_ones(SHAPE(1, 2)));
+    ck_assert(nn_save(linear, "x.safetensors"));
+    ck_assert(tape_begin());
+    Tensor *y = ag_sum(nn_linear_forward(linear, x));
+    ck_assert(nn_load(linear, "x.safetensors"));
+    ck_assert(!ag_backward(y));
+    expect_error(
+        "backward: linear needs its input w (1, 2) as it was, but copy_from has written over "
+        "it since");
+    tape_end();
+    tensor_release(x);
+    nn_free(linear);
+}
+END_TEST
+
+START_TEST(two_models_in_one_file) {
+    Linear *a = nn_linear_new(2, 3, true);
+    Linear *b = nn_linear_new(3, 2, false);
+    Linear *c = nn_linear_new(2, 3, true);
+    Linear *d = nn_linear_new(NN_LAZY, 2, false);
+    TensorDict *dict = tensor_dict_new();
+    ck_assert(nn_state_dict(a, "encoder.", dict) && nn_state_dict(b, "decoder.", dict));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    tensor_dict_free(dict);
+    dict = tensor_load_safetensors("x.safetensors");
+    ck_assert_int_eq(dict->n, 3);
+    ck_assert_msg(nn_load_state_dict(c, "encoder.", dict), "%s", tensor_error());
+    ck_assert_msg(nn_load_state_dict(d, "decoder.", dict), "%s", tensor_error());
+    expect_equal("weight", c->weight, a->weight);
+    expect_equal("bias", c->bias, a->bias);
+    expect_equal("lazy weight", d->weight, b->weight);
+    ck_assert_ptr_ne(d->weight, tensor_dict_get(dict, "decoder.weight")); /* a copy */
+    ck_assert(!tensor_dict_get(dict, "decoder.weight")->requires_grad);
+    ck_assert(!nn_load_state_dict(c, "", dict));
+    expect_error("load_state_dict: the dict does not fit Linear: missing: \"weight\", \"bias\"; "
+                 "unexpected: \"decoder.weight\", \"encoder.bias\", \"encoder.weight\"");
+    tensor_dict_free(dict);
+    nn_free(a);
+    nn_free(b);
+    nn_free(c);
+    nn_free(d);
+}
+END_TEST
+
+/* Loads the dict, expects this error message, and checks that the module has not changed. */
+static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) {
+    Tensor **slot[8];
+    Tensor *before[8];
+    uint32_t version[8];
+    const int n = parameter_slots(module, slot, 8);
+    for (int i = 0; i < n; i++) {
+        before[i] = *slot[i] ? tensor_clone(*slot[i]) : NULL;
+        version[i] = *slot[i] ? (*slot[i])->storage->version : 0;
+    }
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    ck_assert(!nn_load(module, "x.safetensors"));
+    expect_error(sentence);
+    for (int i = 0; i < n; i++) {
+        ck_assert((*slot[i] == NULL) == (before[i] == NULL));
+        if (!before[i]) continue;
+        expect_equal("a parameter", *slot[i], before[i]);
+        ck_assert_uint_eq((*slot[i])->storage->version, version[i]);
+        tensor_release(before[i]);
+    }
+}
+
+static void expect_names(const char *what, char *const *names, int n, const char *const *expected,
+                         int m) {
+    ck_assert_msg(n == m, "%s: %d names", what, n);
+    for (int i = 0; i < n; i++) ck_assert_str_eq(names[i], expected[i]);
+}
+
+/* torch's load_state_dict(strict=False): what has a name on both sides is loaded, the rest is
+ * listed, in the order of the model and of the file. */
+START_TEST(a_load_that_is_not_strict) {
+    static const char *const missing[] = {"W_k.weight", "W_k.bias", "W_o.weight", "W_o.bias"};
+    static const char *const unexpected[] = {"W_q.gain", "head.weight"};
+    MultiHeadAttention *from = attention_new(3);
+    MultiHeadAttention *to = attention_new(0); /* to is lazy */
+    TensorDict *dict = tensor_dict_new();
+    TensorDict *part = tensor_dict_new();
+    ck_assert(nn_state_dict(from, "", dict));
+    for (int i = 0; i < dict->n; i++)
+        if (strncmp(dict->entry[i].name, "W_k", 3) != 0 &&
+            strncmp(dict->entry[i].name, "W_o", 3) != 0)
+            ck_assert(tensor_dict_set(part, dict->entry[i].name, dict->entry[i].tensor));
+    put(part, unexpected[1], tensor_ones(SHAPE(2)));
+    put(part, unexpected[0], tensor_ones(SHAPE(1)));
+    ck_assert(tensor_save_safetensors(part, "x.safetensors"));
+    IncompatibleKeys *keys = nn_load_not_strict(to, "x.safetensors");
+    ck_assert_msg(keys != NULL, "%s", tensor_error());
+    expect_names("missing", keys->missing_keys, keys->num_missing, missing, 4);
+    expect_names("unexpected", keys->unexpected_keys, keys->num_unexpected, unexpected, 2);
+    expect_equal("W_q.weight", to->W_q->weight, from->W_q->weight);
+    expect_equal("W_v.bias", to->W_v->bias, from->W_v->bias);
+    ck_assert(!to->W_k->weight && !to->W_k->bias && !to->W_o->weight); /* still lazy */
+    nn_incompatible_keys_free(keys);
+    ck_assert(nn_save(from, "x.safetensors"));
+    keys = nn_load_not_strict(to, "x.safetensors");
+    ck_assert(keys && keys->num_missing == 0 && keys->num_unexpected == 0);
+    expect_equal("W_k.weight", to->W_k->weight, from->W_k->weight);
+    nn_incompatible_keys_free(keys);
+    nn_incompatible_keys_free(NULL);
+    tensor_dict_free(dict);
+    tensor_dict_free(part);
+    nn_free(from);
+    nn_free(to);
+}
+END_TEST
+
+/* As in PyTorch, another shape is an error, strict or not; so is another type. Nothing changes. */
+START_TEST(what_no_load_accepts) {
+    Linear *linear = nn_linear_new(2, 3, true);
+    Tensor *before = tensor_clone(linear->bias);
+    TensorDict *dict = tensor_dict_new();
+    put(dict, "model.bias", tensor_zeros(SHAPE(3)));
+    put(dict, "other", tensor_zeros(SHAPE(3)));
+    put(dict, "model.weight", tensor_zeros(SHAPE(2, 3)));
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(linear, "model.", dict));
+    expect_error("load_state_dict_not_strict: the dict does not fit Linear: \"model.weight\" is "
+                 "float32 (2, 3) and should be float32 (3, 2)");
+    put(dict, "model.weight", counting(SHAPE(3, 2), F64));
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(linear, "model.", dict));
+    expect_error("load_state_dict_not_strict: the dict does not fit Linear: \"model.weight\" is "
+                 "float64 (3, 2) and should be float32 (3, 2)");
+    expect_equal("bias", linear->bias, before);
+    IncompatibleKeys *keys = nn_load_state_dict_not_strict(linear, "model.b", dict);
+    ck_assert_msg(keys != NULL, "%s", tensor_error());
+    static const char *const missing[] = {"model.bweight", "model.bbias"};
+    expect_names("missing", keys->missing_keys, keys->num_missing, missing, 2);
+    expect_names("unexpected", keys->unexpected_keys, keys->num_unexpected,
+                 (const char *const[]){"model.bias"}, 1);
+    expect_equal("bias", linear->bias, before);
+    nn_incompatible_keys_free(keys);
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(linear, "", NULL));
+    expect_error("load_state_dict_not_strict: the dict is NULL");
+    ck_assert_ptr_null(nn_load_state_dict_not_strict(NULL, "", dict));
+    expect_error("load_state_dict_not_strict: the module is NULL");
+    ck_assert_ptr_null(nn_load_not_strict(NULL, "x.safetensors"));
+    expect_error("load_not_strict: the module is NULL");
+    ck_assert_ptr_null(nn_load_not_strict(linear, "x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: it cannot be opened: No such file or directory");
+    tensor_release(before);
+    tensor_dict_free(dict);
+    nn_free(linear);
+}
+END_TEST
+
+/* A parameter that was let go can be neither overwritten nor read. Then the load changes no other
+ * parameter, either. */
+START_TEST(a_model_that_was_let_go) {
+    Linear *linear = nn_linear_new(3, 2, true);
+    Linear *other = nn_linear_new(3, 2, true);
+    TensorDict *dict = tensor_dict_new();
+    TensorDict *theirs = tensor_dict_new();
+    ck_assert(nn_state_dict(other, "", dict) && nn_state_dict(other, "", theirs));
+    ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
+    Tensor *before = tensor_clone(linear->weight);
+    tape_begin();
+    ag_let_go(linear->bias);
+    ck_assert(!nn_load(linear, "x.safetensors"));
+    expect_error("load: x.safetensors does not fit Linear: \"bias\" itself was let go");
+    ck_assert(!nn_load_state_dict(linear, "", dict));
+    expect_error("load_state_dict: the dict does not fit Linear: \"bias\" itself was let go");
+    ck_assert(!nn_state_dict(linear, "mine.", theirs));
+    expect_error("state_dict: \"mine.bias\" was let go, and its elements with it");
+    ck_assert_int_eq(theirs->n, 2);
+    nn_set_parameter(linear, &linear->bias, tensor_zeros(SHAPE(2)));
+    ag_let_go(other->bias);
+    ck_assert(!nn_load_state_dict(linear, "", dict));
+    expect_error("load_state_dict: the dict does not fit Linear: the dict's \"bias\" was let go");
+    tape_end();
+    expect_equal("weight", linear->weight, before);
+    tensor_dict_free(dict);
+    tensor_dict_free(theirs);
+    tensor_release(before);
+    nn_free(linear);
+    nn_free(other);
+}
+END_TEST
+
+/* A parameter is loaded from a transposed view of itself. */
+START_TEST(a_dict_may_hold_views_of_the_model) {
+    Linear *linear = nn_linear_new(3, 3, false);
+    TensorDict *dict = tensor_dict_new();
+    Tensor *view = tensor_as_strided(linear->weight, SHAPE(3, 3), (int64_t[]){1, 3}, 0);
+    Tensor *turned = tensor_clone(view);
+    ck_assert(tensor_dict_set(dict, "weight", view) && nn_load_state_dict(linear, "", dict));
+    expect_equal("weight", linear->weight, turned);
+    tensor_dict_free(dict);
+    tensor_release(view);
+    tensor_release(turned);
+    nn_free(linear);
+}
+END_TEST
+
+START_TEST(models_that_do_not_fit) {
+    MultiHeadAttention *attention = attention_new(3);
+    MultiHeadAttention *lazy = attention_new(0);
+    Linear *linear = nn_linear_new(3, 2, true);
+    TensorDict *dict = tensor_dict_new();
+    expect_no_fit(attention, dict,
+                  "load: x.safetensors does not fit MultiHeadAttention: missing: \"W_q.weight\", "
+                  "\"W_q.bias\", \"W_k.weight\" and 5 more");
+    put(dict, "weight", counting(SHAPE(2, 3), F32));
+    expect_no_fit(linear, dict, "load: x.safetensors does not fit Linear: missing: \"bias\"");
+    put(dict, "bias", counting(SHAPE(2), F32));
+    put(dict, "a\nb", counting(SHAPE(2), F32));
+    expect_no_fit(linear, dict, "load: x.safetensors does not fit Linear: unexpected: \"a?b\"");
+    put(dict, "bias", counting(SHAPE(3), F32));
+    put(dict, "weight", counting(SHAPE(2, 3), F64));
+    expect_no_fit(
+        linear, dict,
+        "load: x.safetensors does not fit Linear: unexpected: \"a?b\"; \"weight\" is "
+        "float64 (2, 3) and should be float32 (2, 3), \"bias\" is float32 (3,) and should "
+        "be float32 (2,)");
+    tensor_dict_free(dict);
+    dict = tensor_dict_new();
+    ck_assert(nn_state_dict(attention, "", dict));
+    put(dict, "W_o.weight", counting(SHAPE(3, 4), F32));
+    put(dict, "W_q.bias", counting(SHAPE(4, 1), F32));
+    put(dict, "W_k.bias", counting(SHAPE(4), I64));
+    expect_no_fit(lazy, dict,
+                  "load: x.safetensors does not fit MultiHeadAttention: \"W_q.bias\" is float32 "
+                  "(4, 1) and should be float32 (4,), \"W_k.bias\" is int64 (4,) and should be "
+                  "float32 (4,), \"W_o.weight\" is float32 (3, 4) and should be float32 (4, -1)");
+    tensor_dict_free(dict);
+    nn_free(attention);
+    nn_free(lazy);
+    nn_free(linear);
+}
+END_TEST
+
+/* A parameter without a shape pattern takes any shape, but only a float type. */
+typedef struct {
+    Module module;
+    Tensor *w;
+} Bare;
+static const ModuleClass bare_class = {"Bare", sizeof(Bare), NULL, NULL};
+
+START_TEST(lazy_with_a_shape) {
+    Bare *bare = nn_module_new(&bare_class);
+    ck_assert(nn_add_lazy_parameter(bare, "w", &bare->w, SHAPE(2, NN_LAZY)));
+    ck_assert_ptr_null(bare->w);
+    TensorDict *dict = tensor_dict_new();
+    put(dict, "w", counting(SHAPE(3, 2), F32));
+    expect_no_fit(bare, dict,
+                  "load: x.safetensors does not fit Bare: \"w\" is float32 (3, 2) and should be "
+                  "float32 (2, -1)");
+    put(dict, "w", counting(SHAPE(2, 3), F32));
+    ck_assert(nn_load_state_dict(bare, "", dict));
+    expect_equal("w", bare->w, tensor_dict_get(dict, "w"));
+    tensor_dict_free(dict);
+    nn_free(bare);
+}
+END_TEST
+
+START_TEST(lazy_without_a_rule) {
+    Bare *bare = nn_module_new(&bare_class);
+    nn_add_parameter(bare, "w", &bare->w, NULL);
+    TensorDict *dict = tensor_dict_new();
+    put(dict, "w", counting(SHAPE(2, 3), I64));
+    expect_no_fit(bare, dict,
+                  "load: x.safetensors does not fit Bare: \"w\" is int64 (2, 3) and should be "
+                  "float32 (2, 3)");
+    put(dict, "w", counting(SHAPE(2, 3), F32));
+    ck_assert(nn_load_state_dict(bare, "", dict));
+    expect_equal("w", bare->w, tensor_dict_get(dict, "w"));
+    tensor_dict_free(dict);
+    nn_free(bare);
+}
+END_TEST
+
+START_TEST(checkpoint_errors) {
+    MultiHeadAttention *lazy = attention_new(0);
+    TensorDict *dict = tensor_dict_new();
+    char prefix[129];
+    memset(prefix, 'p', 128);
+    prefix[128] = '\0';
+    ck_assert(!nn_save(lazy, "x.safetensors"));
+    expect_error("save: \"W_q.weight\" is lazy, the first input makes it");
+    ck_assert(!nn_state_dict(lazy, "model.", dict));
+    expect_error("state_dict: \"model.W_q.weight\" is lazy, the first input makes it");
+    ck_assert_int_eq(dict->n, 0);
+    ck_assert(!nn_load(lazy, "x.safetensors"));
+    expect_error("load_safetensors: x.safetensors: it cannot be opened: No such file or directory");
+    ck_assert(!nn_save(NULL, "x.safetensors"));
+    expect_error("save: the module is NULL");
+    ck_assert(!nn_load(NULL, "x.safetensors"));
+    expect_error("load: the module is NULL");
+    ck_assert(!nn_save(lazy->attention, NULL));
+    expect_error("save_safetensors: the path is NULL");
+    ck_assert(!nn_load(lazy, NULL));
+    expect_error("load_safetensors: the path is NULL");
+    ck_assert(!nn_state_dict(lazy, NULL, dict));
+    expect_error("state_dict: the prefix is NULL");
+    ck_assert(!nn_state_dict(lazy, "", NULL));
+    expect_error("state_dict: the dict is NULL");
+    ck_assert(!nn_load_state_dict(lazy, "", NULL));
+    expect_error("load_state_dict: the dict is NULL");
+    ck_assert(!nn_load_state_dict(lazy, prefix, dict));
+    expect_error("load_state_dict: the prefix is longer than 127 bytes");
+    prefix[127] = '\0';
+    ck_assert(!nn_load_state_dict(lazy, prefix, dict));
+    expect_error_like("load_state_dict: the dict does not fit MultiHeadAttention: missing: \"pppp",
+                      "p...\" and 5 more");
+    ck_assert_int_eq(entries(".", false), 0);
+    tensor_dict_free(dict);
+    nn_free(lazy);
+}
+END_TEST
+
+START_TEST(paths_of_parameters) {
+    static const char name[] = "a_name_of_23_characters";
+    char path[600];
+    Bare *root = nn_module_new(&bare_class);
+    Bare *leaf = root;
+    for (int i = 0; i < 22; i++) {
+        Bare *child = nn_module_new(&bare_class);
+        ck_assert(nn_add_child(leaf, name, child));
+        leaf = child;
+    }
+    ck_assert(nn_add_parameter(leaf, "w", &leaf->w, tensor_ones(SCALAR)));
+    const ModuleSlot *w = leaf->module.slots;
+    ck_assert(nn_parameter_path(leaf, w, path, 2));
+    ck_assert_str_eq(path, "w");
+    ck_assert(nn_parameter_path(root, w, path, 22 * 24 + 2));
+    ck_assert_int_eq(strlen(path), 22 * 24 + 1);
+    ck_assert_ptr_eq(nn_parameter(root, path), leaf->w);
+    ck_assert(!nn_parameter_path(root, w, path, 22 * 24 + 1));
+    expect_error("parameter_path: the path has more than 529 bytes");
+    ck_assert(!nn_parameter_path(leaf, w, path, 1));
+    expect_error("parameter_path: the path has more than 1 byte");
+    ck_assert(!nn_save(root, "x.safetensors"));
+    expect_error("parameter_path: the path has more than 512 bytes");
+    ck_assert(!nn_parameter_path(root, NULL, path, sizeof path));
+    expect_error("parameter_path: an argument is NULL");
+    Bare *stranger = nn_module_new(&bare_class);
+    ck_assert(!nn_parameter_path(stranger, w, path, sizeof path));
+    expect_error("parameter_path: \"w\" is not in this module");
+    nn_free(stranger);
+    nn_free(root);
+}
+END_TEST
+
+/* ---- the suite ------------------------------------------------------------------------------ */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+int main(void) {
+    Suite *suite = suite_create("files");
+    TCase *npy = add_case(suite, "npy");
+    tcase_add_test(npy, npy_round_trips);
+    tcase_add_test(npy, npy_keeps_every_bit);
+    tcase_add_loop_test(npy, npy_is_numpys, 0, COUNT(npy_golden));
+    tcase_add_test(npy, npy_headers_as_python_would_read_them);
+    tcase_add_test(npy, npy_of_nothing_in_fortran_order);
+    tcase_add_loop_test(npy, npy_wrong_headers, 0, COUNT(npy_wrong));
+    tcase_add_test(npy, npy_of_other_kinds);
+    tcase_add_test(npy, npy_wrong_beginnings);
+    TCase *dict = add_case(suite, "dict");
+    tcase_add_test(dict, dicts);
+    tcase_add_test(dict, dict_errors);
+    TCase *safetensors = add_case(suite, "safetensors");
+    tcase_add_test(safetensors, safetensors_round_trips);
+    tcase_add_test(safetensors, safetensors_is_pythons);
+    tcase_add_test(safetensors, safetensors_of_nothing);
+    tcase_add_test(safetensors, safetensors_headers_of_any_json);
+    tcase_add_test(safetensors, safetensors_names_of_all_lengths);
+    tcase_add_test(safetensors, bools_of_any_byte);
+    tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
+    tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 2);
+    tcase_add_test(safetensors, safetensors_of_16_bit_floats);
+    tcase_add_loop_test(safetensors, every_16_bit_float_is_exact, 0, 4);
+    tcase_add_loop_test(safetensors, safetensors_of_other_writers, 0, 2);
+    tcase_add_test(safetensors, safetensors_skips_any_value);
+    tcase_add_test(safetensors, safetensors_wrong_lengths);
+    tcase_add_test(safetensors, safetensors_with_too_much_metadata);
+    TCase *disk = add_case(suite, "disk");
+    tcase_add_test(disk, a_failed_write_leaves_the_old_file);
+    tcase_add_test(disk, a_full_disk_leaves_the_old_file);
+    tcase_add_test(disk, what_is_saved_is_on_the_disk);
+    tcase_add_test(disk, a_killed_writer_leaves_the_old_file);
+    tcase_add_test(disk, a_writer_that_is_alive_is_not_disturbed);
+    tcase_add_test(disk, a_thread_that_saves_is_not_disturbed);
+    tcase_add_test(disk, a_name_as_long_as_can_be);
+    tcase_add_test(disk, where_nothing_can_be_written);
+    tcase_add_test(disk, a_header_without_memory_leaves_the_old_file);
+    tcase_add_test(disk, a_header_that_is_too_long);
+    tcase_add_test(disk, files_of_ones_own);
+    tcase_add_test(disk, a_file_of_ones_own_that_grows_too_large);
+    tcase_add_test(disk, what_can_be_written);
+    tcase_add_test(disk, where_nothing_may_be_written);
+    tcase_add_test(disk, rights_of_what_is_written);
+    tcase_add_test(disk, links_are_followed);
+    tcase_add_test(disk, links_that_lead_nowhere_are_followed);
+    tcase_add_test(disk, loops_of_links_are_refused);
+    tcase_add_test(disk, a_file_keeps_its_owner);
+    tcase_add_test(disk, devices_and_pipes);
+    tcase_add_test(disk, files_in_memory);
+    tcase_add_test(disk, what_cannot_be_read);
+    TCase *checkpoint = add_case(suite, "checkpoint");
+    tcase_add_test(checkpoint, models_there_and_back);
+    tcase_add_test(checkpoint, a_lazy_model_is_printed_as_what_it_has_loaded);
+    tcase_add_test(checkpoint, loading_is_a_write_in_place);
+    tcase_add_test(checkpoint, two_models_in_one_file);
+    tcase_add_test(checkpoint, a_load_that_is_not_strict);
+    tcase_add_test(checkpoint, what_no_load_accepts);
+    tcase_add_test(checkpoint, a_model_that_was_let_go);
+    tcase_add_test(checkpoint, a_dict_may_hold_views_of_the_model);
+    tcase_add_test(checkpoint, models_that_do_not_fit);
+    tcase_add_test(checkpoint, lazy_with_a_shape);
+    tcase_add_test(checkpoint, lazy_without_a_rule);
+    tcase_add_test(checkpoint, checkpoint_errors);
+    tcase_add_test(checkpoint, paths_of_parameters);
+    return run_suite(suite);
+}

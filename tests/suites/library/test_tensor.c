@@ -1,0 +1,2223 @@
+/* test_tensor.c - does every function of tensor.h do what the header says?
+ *
+ * Creation, conversion, views, sorting, access, writes in place, errors and lifetime; printing and
+ * random numbers have suites of their own. PyTorch computed the expected numbers; its expression is
+ * in a comment. The suite reads elements with code of its own, so that a fault in the library's
+ * access functions cannot hide another fault. */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include "../../../tensor/internal.h"
+#include "../common.h"
+
+#define INF          ((double)INFINITY)
+#define NOT          ((double)NAN)
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* ---- every test ends with the tensors that it began with, and no error ----------------------- */
+
+static int64_t live_before;
+
+static void setup(void) {
+    live_before = tensor_live();
+    tensor_set_default_dtype(F32);
+}
+
+static void teardown(void) {
+    ck_assert_ptr_null(tensor_error());
+    ck_assert_int_eq(tensor_live(), live_before);
+    tensor_set_default_dtype(F32);
+}
+
+/* ---- reading and expecting ------------------------------------------------------------------- */
+
+/* The offset of x's i-th element in row-major order, in elements from x->data. */
+static int64_t place(const Tensor *x, int64_t i) {
+    int64_t offset = 0;
+    for (int d = x->shape.ndim - 1; d >= 0; d--) {
+        offset += i % x->shape.dim[d] * x->stride[d];
+        i /= x->shape.dim[d];
+    }
+    return offset;
+}
+
+static double number(const Tensor *x, int64_t i) {
+    int64_t at = place(x, i);
+    switch (x->dtype) {
+    case F32: return (double)((const float *)x->data)[at];
+    case F64: return ((const double *)x->data)[at];
+    case I64: return (double)((const int64_t *)x->data)[at];
+    default: return ((const unsigned char *)x->data)[at]; /* a bool must be 0 or 1 */
+    }
+}
+
+static int64_t integer(const Tensor *x, int64_t i) {
+    ck_assert_int_eq(x->dtype, I64);
+    return ((const int64_t *)x->data)[place(x, i)];
+}
+
+/* Are the numbers equal? Zeros must have the same sign; all NaNs are equal. */
+static bool same(double a, double b) {
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
+    return a == b && !signbit(a) == !signbit(b);
+}
+
+static void expect_form(const Tensor *x, DType dtype, Shape shape) {
+    ck_assert_msg(x != NULL, "%s", tensor_error());
+    ck_assert_int_eq(x->dtype, dtype);
+    ck_assert_str_eq(tensor_shape_text(x->shape), tensor_shape_text(shape));
+}
+
+static void expect_numbers(const Tensor *x, const double *want, int n) {
+    ck_assert_int_eq(tensor_numel(x), n);
+    for (int i = 0; i < n; i++)
+        ck_assert_msg(same(number(x, i), want[i]), "element %d is %.17g, not %.17g", i,
+                      number(x, i), want[i]);
+}
+
+static void expect_integers(const Tensor *x, const int64_t *want, int n) {
+    ck_assert_int_eq(tensor_numel(x), n);
+    for (int i = 0; i < n; i++) ck_assert_int_eq(integer(x, i), want[i]);
+}
+
+/* EXPECT(x, 1, 2, 3): the elements of x, row-major, must be these. */
+#define EXPECT(x, ...)                                                                             \
+    expect_numbers(x, (const double[]){__VA_ARGS__}, COUNT(((double[]){__VA_ARGS__})))
+
+/* The same for a new tensor, which is then released. */
+static void expect_made(Tensor *x, DType dtype, Shape shape, const double *want, int n) {
+    expect_form(x, dtype, shape);
+    ck_assert(tensor_is_contiguous(x));
+    ck_assert_ptr_null(x->grad);
+    ck_assert(!x->requires_grad);
+    ck_assert_int_eq(x->refs, 1);
+    ck_assert_uint_eq(x->storage->version, 0);
+#ifndef CORE_ALONE /* whose memory is malloc's */
+    ck_assert_uint_eq((uintptr_t)x->data % 64, 0);
+#endif
+    expect_numbers(x, want, n);
+    tensor_release(x);
+}
+
+#define EXPECT_MADE(x, dtype, shape, ...)                                                          \
+    expect_made(x, dtype, shape, (const double[]){__VA_ARGS__}, COUNT(((double[]){__VA_ARGS__})))
+
+#define FAILS(call, sentence)                                                                      \
+    do {                                                                                           \
+        ck_assert_ptr_null(call);                                                                  \
+        expect_error(sentence);                                                                    \
+    } while (0)
+#define REFUSES(call, sentence)                                                                    \
+    do {                                                                                           \
+        ck_assert(!(call));                                                                        \
+        expect_error(sentence);                                                                    \
+    } while (0)
+#define IS_NAN(call, sentence)                                                                     \
+    do {                                                                                           \
+        ck_assert_double_nan(call);                                                                \
+        expect_error(sentence);                                                                    \
+    } while (0)
+
+/* 0, 1, 2, ... in the default type. */
+static Tensor *counting(Shape shape) {
+    Tensor *x = tensor_empty(shape);
+    ck_assert_ptr_nonnull(x);
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        if (x->dtype == F32) ((float *)x->data)[i] = (float)i;
+        else ((double *)x->data)[i] = (double)i;
+    }
+    return x;
+}
+
+#define STRIDED(x, shape, offset, ...)                                                             \
+    tensor_as_strided(x, shape, (const int64_t[]){__VA_ARGS__}, offset)
+
+/* ---- creation -------------------------------------------------------------------------------- */
+
+START_TEST(constants_are_made_in_the_default_type) {
+    static const DType types[] = {F32, F64};
+    for (int i = 0; i < COUNT(types); i++) {
+        ck_assert(tensor_set_default_dtype(types[i]));
+        ck_assert_int_eq(tensor_default_dtype(), types[i]);
+        double tenth = types[i] == F32 ? (double)0.1f : 0.1;
+        EXPECT_MADE(tensor_zeros(SHAPE(2, 2)), types[i], SHAPE(2, 2), 0, 0, 0, 0);
+        EXPECT_MADE(tensor_ones(SHAPE(3)), types[i], SHAPE(3), 1, 1, 1);
+        EXPECT_MADE(tensor_full(SHAPE(1, 2), 0.1), types[i], SHAPE(1, 2), tenth, tenth);
+        EXPECT_MADE(tensor_full(SCALAR, -0.0), types[i], SCALAR, -0.0);
+        EXPECT_MADE(tensor_full(SHAPE(2), NOT), types[i], SHAPE(2), NOT, NOT);
+        EXPECT_MADE(tensor_full(SHAPE(1), -INF), types[i], SHAPE(1), -INF);
+        EXPECT_MADE(tensor_eye(3), types[i], SHAPE(3, 3), 1, 0, 0, 0, 1, 0, 0, 0, 1);
+        Tensor *x = tensor_empty(SHAPE(5, 7));
+        expect_form(x, types[i], SHAPE(5, 7));
+        tensor_release(x);
+    }
+}
+END_TEST
+
+START_TEST(constants_are_made_in_any_type) {
+    static const DType types[] = {F32, F64, I64, BOOL};
+    for (int i = 0; i < COUNT(types); i++) {
+        const DType type = types[i];
+        EXPECT_MADE(tensor_zeros_of(SHAPE(2, 2), type), type, SHAPE(2, 2), 0, 0, 0, 0);
+        EXPECT_MADE(tensor_ones_of(SHAPE(3), type), type, SHAPE(3), 1, 1, 1);
+        Tensor *x = tensor_empty_of(SHAPE(5, 0), type);
+        expect_form(x, type, SHAPE(5, 0));
+        tensor_release(x);
+    }
+    EXPECT_MADE(tensor_full_of(SHAPE(2), 0.1, F64), F64, SHAPE(2), 0.1, 0.1);
+    EXPECT_MADE(tensor_full_of(SCALAR, -2.7, I64), I64, SCALAR, -2);
+    EXPECT_MADE(tensor_full_of(SHAPE(1, 2), 0.5, BOOL), BOOL, SHAPE(1, 2), 1, 1);
+    EXPECT_MADE(tensor_arange_of(3, -2, -2, I64), I64, SHAPE(3), 3, 1, -1);
+    EXPECT_MADE(tensor_arange_of(0, 2.5, 1, I64), I64, SHAPE(3), 0, 1, 2);
+    EXPECT_MADE(tensor_arange_of(0, 0.3, 0.1, F64), F64, SHAPE(3), 0, 0.1, 0.2);
+}
+END_TEST
+
+/* As torch's zeros_like: x's shape and type. x may have been let go. But the strides are always
+ * contiguous. */
+START_TEST(zeros_like_have_the_shape_and_type) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *view = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *whole = tensor_to(view, I64);
+    Tensor *empty = tensor_zeros_of(SHAPE(0, 4), BOOL);
+    ag_let_go(whole);
+    EXPECT_MADE(tensor_zeros_like(view), F32, SHAPE(3, 2), 0, 0, 0, 0, 0, 0);
+    EXPECT_MADE(tensor_ones_like(whole), I64, SHAPE(3, 2), 1, 1, 1, 1, 1, 1);
+    Tensor *y = tensor_ones_like(empty);
+    expect_form(y, BOOL, SHAPE(0, 4));
+    Tensor *all[] = {x, view, whole, empty, y};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+START_TEST(from_copies_the_array) {
+    double doubles[] = {0.1, -0.0, INF, 1e300};
+    float floats[] = {0.1f, NAN};
+    int64_t ints[] = {INT64_MIN, -1, (INT64_C(1) << 53) + 1, INT64_MAX};
+    bool bools[] = {true, false, true};
+    EXPECT_MADE(tensor_from_doubles(SHAPE(4), doubles), F32, SHAPE(4), (double)0.1f, -0.0, INF,
+                INF);
+    EXPECT_MADE(tensor_from_floats(SHAPE(2, 1), floats), F32, SHAPE(2, 1), (double)0.1f, NOT);
+    EXPECT_MADE(tensor_from_bools(SHAPE(3, 1), bools), BOOL, SHAPE(3, 1), 1, 0, 1);
+    tensor_set_default_dtype(F64);
+    EXPECT_MADE(tensor_from_doubles(SHAPE(2, 2), doubles), F64, SHAPE(2, 2), 0.1, -0.0, INF, 1e300);
+    EXPECT_MADE(tensor_from_floats(SHAPE(2), floats), F64, SHAPE(2), (double)0.1f, NOT);
+    Tensor *x = tensor_from_int64s(SHAPE(2, 2), ints);
+    expect_form(x, I64, SHAPE(2, 2));
+    expect_integers(x, ints, 4);
+    int64_t before = ints[3];
+    ints[3] = 7; /* the tensor has a copy */
+    ck_assert_int_eq(integer(x, 3), before);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(from_an_array_of_nothing_needs_no_array) {
+    Tensor *x[] = {tensor_from_doubles(SHAPE(0), NULL), tensor_from_floats(SHAPE(2, 0), NULL),
+                   tensor_from_int64s(SHAPE(0, 3), NULL), tensor_from_bools(SHAPE(0), NULL)};
+    static const DType types[] = {F32, F32, I64, BOOL};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_ptr_nonnull(x[i]);
+        ck_assert_int_eq(x[i]->dtype, types[i]);
+        ck_assert_int_eq(tensor_numel(x[i]), 0);
+        tensor_release(x[i]);
+    }
+}
+END_TEST
+
+/* Strides as torch.empty(shape).stride() has them: a size of 0 counts as 1. */
+START_TEST(strides_are_row_major) {
+    static const struct {
+        Shape shape;
+        int64_t stride[8], numel;
+    } cases[] = {
+        {{0, {0}}, {0}, 1},
+        {{1, {5}}, {1}, 5},
+        {{3, {2, 3, 4}}, {12, 4, 1}, 24},
+        {{3, {2, 0, 3}}, {3, 3, 1}, 0},
+        {{2, {0, 3}}, {3, 1}, 0},
+        {{2, {3, 0}}, {1, 1}, 0},
+        {{3, {1, 1, 1}}, {1, 1, 1}, 1},
+        {{8, {2, 1, 3, 1, 2, 2, 1, 2}}, {24, 24, 8, 8, 4, 2, 2, 1}, 48},
+        {{8, {1, 1, 1, 1, 1, 1, 1, 0}}, {1, 1, 1, 1, 1, 1, 1, 1}, 0},
+    };
+    for (int i = 0; i < COUNT(cases); i++) {
+        Tensor *x = tensor_zeros(cases[i].shape);
+        expect_form(x, F32, cases[i].shape);
+        for (int d = 0; d < x->shape.ndim; d++) ck_assert_int_eq(x->stride[d], cases[i].stride[d]);
+        ck_assert_int_eq(tensor_numel(x), cases[i].numel);
+        ck_assert(tensor_is_contiguous(x));
+        for (int64_t e = 0; e < tensor_numel(x); e++) ck_assert(same(number(x, e), 0));
+        tensor_release(x);
+    }
+    ck_assert_int_eq(tensor_numel(NULL), 0);
+}
+END_TEST
+
+START_TEST(eye_has_corners_too) {
+    EXPECT_MADE(tensor_eye(1), F32, SHAPE(1, 1), 1);
+    Tensor *x = tensor_eye(0);
+    expect_form(x, F32, SHAPE(0, 0));
+    tensor_release(x);
+}
+END_TEST
+
+/* torch.arange(0., 1., .1), the same as torch.float64, (1., 2.5, .5), (5., -1., -1.5), ...:
+ * torch.arange(...).tolist() printed with float.hex. */
+START_TEST(arange_counts_like_torch) {
+    EXPECT_MADE(tensor_arange(0, 1, 0.1), F32, SHAPE(10), 0, 0x1.99999ap-4, 0x1.99999ap-3,
+                0x1.333334p-2, 0x1.99999ap-2, 0.5, 0x1.333334p-1, 0x1.666666p-1, 0x1.99999ap-1,
+                0x1.ccccccp-1);
+    EXPECT_MADE(tensor_arange(0, 0.3, 0.1), F32, SHAPE(3), 0, 0x1.99999ap-4, 0x1.99999ap-3);
+    EXPECT_MADE(tensor_arange(1, 2.5, 0.5), F32, SHAPE(3), 1, 1.5, 2);
+    EXPECT_MADE(tensor_arange(5, -1, -1.5), F32, SHAPE(4), 5, 3.5, 2, 0.5);
+    EXPECT_MADE(tensor_arange(-3, 3, 2), F32, SHAPE(3), -3, -1, 1);
+    /* From 16 floats or 8 doubles on, PyTorch computes whole vectors, and the last bits show it. */
+    EXPECT_MADE(tensor_arange(-1, 1.3, 0.1), F32, SHAPE(23), -1, -0x1.ccccccp-1, -0x1.99999ap-1,
+                -0x1.666666p-1, -0x1.333334p-1, -0.5, -0x1.99999ap-2, -0x1.333334p-2,
+                -0x1.99999ap-3, -0x1.99999ap-4, -0x1.99999ap-29, 0x1.999998p-4, 0x1.99999ap-3,
+                0x1.333334p-2, 0x1.99999ap-2, 0.5, 0x1.333334p-1, 0x1.666666p-1, 0x1.99999ap-1,
+                0x1.ccccccp-1, 1, 0x1.19999ap+0, 0x1.333334p+0);
+    tensor_set_default_dtype(F64);
+    EXPECT_MADE(tensor_arange(0, 1, 0.1), F64, SHAPE(10), 0, 0x1.999999999999ap-4,
+                0x1.999999999999ap-3, 0x1.3333333333334p-2, 0x1.999999999999ap-2, 0.5,
+                0x1.3333333333334p-1, 0x1.6666666666667p-1, 0x1.999999999999ap-1,
+                0x1.ccccccccccccdp-1);
+    EXPECT_MADE(tensor_arange(0, 0.001, 0.0001), F64, SHAPE(10), 0, 0x1.a36e2eb1c432dp-14,
+                0x1.a36e2eb1c432dp-13, 0x1.3a92a30553262p-12, 0x1.a36e2eb1c432dp-12,
+                0x1.0624dd2f1a9fcp-11, 0x1.3a92a30553262p-11, 0x1.6f0068db8bac7p-11,
+                0x1.a36e2eb1c432dp-11, 0x1.d7dbf487fcb93p-11);
+    EXPECT_MADE(tensor_arange(0.1, 1.3, 0.1), F64, SHAPE(12), 0x1.999999999999ap-4,
+                0x1.999999999999ap-3, 0x1.3333333333334p-2, 0x1.999999999999ap-2, 0.5,
+                0x1.3333333333333p-1, 0x1.6666666666666p-1, 0x1.999999999999ap-1,
+                0x1.ccccccccccccdp-1, 1, 0x1.199999999999ap+0, 0x1.3333333333334p+0);
+}
+END_TEST
+
+/* len(torch.arange(0., 20000., .1)) is 200000. Compares the elements at [19999, 123457, 199999],
+ * for one thread. */
+START_TEST(a_long_arange_does_not_drift) {
+    Tensor *x = tensor_arange(0, 20000, 0.1);
+    expect_form(x, F32, SHAPE(200000));
+    ck_assert_double_eq(number(x, 19999), 0x1.f3f998p+10);
+    ck_assert_double_eq(number(x, 123457), 0x1.81cd98p+13);
+    ck_assert_double_eq(number(x, 199999), 0x1.387f98p+14);
+    tensor_release(x);
+}
+END_TEST
+
+/* Beyond 2^53 not every whole number is a double. */
+START_TEST(an_arange_of_int64_is_exact) {
+    static const int64_t expected[] = {(1LL << 53) - 2, (1LL << 53) + 1, (1LL << 53) + 4};
+    Tensor *x = tensor_arange_of(0x1p53 - 2, 0x1p53 + 6, 3, I64);
+    expect_form(x, I64, SHAPE(3));
+    ck_assert_mem_eq(x->data, expected, sizeof expected);
+    tensor_release(x);
+}
+END_TEST
+
+/* torch.arange(a, a, step) is empty for every step, and so is torch.arange(0, 0, -1). */
+START_TEST(arange_of_nothing) {
+    static const double steps[] = {1, -1, 0.25, -1e300};
+    for (int i = 0; i < COUNT(steps); i++) {
+        Tensor *x = tensor_arange(7, 7, steps[i]);
+        expect_form(x, F32, SHAPE(0));
+        tensor_release(x);
+    }
+}
+END_TEST
+
+static Tensor *bad_arange(int i) {
+    switch (i) {
+    case 0: return tensor_arange(0, 1, -1);
+    case 1: return tensor_arange(1, 0, 1);
+    case 2: return tensor_arange(0, 1, 0);
+    case 3: return tensor_arange(0, 0, 0);
+    case 4: return tensor_arange(0, INF, 1);
+    case 5: return tensor_arange(NOT, 1, 1);
+    case 6: return tensor_arange(0, 1, NOT);
+    case 7: return tensor_arange(-INF, INF, 1);
+    default: return tensor_arange(0, 1e300, 1);
+    }
+}
+
+static const char *const ARANGE_SENTENCES[] = {
+    "arange: from 0 to 1 in steps of -1: the step must lead from start to end",
+    "arange: from 1 to 0 in steps of 1: the step must lead from start to end",
+    "arange: from 0 to 1 in steps of 0: the step must lead from start to end",
+    "arange: from 0 to 0 in steps of 0: the step must lead from start to end",
+    "arange: from 0 to inf in steps of 1: start and end must be finite, and the step a number",
+    "arange: from nan to 1 in steps of 1: start and end must be finite, and the step a number",
+    "arange: from 0 to 1 in steps of nan: start and end must be finite, and the step a number",
+    "arange: from -inf to inf in steps of 1: start and end must be finite, and the step a number",
+    "arange: from 0 to 1e+300 in steps of 1: there may be at most 2^62 elements",
+};
+
+START_TEST(arange_needs_a_way) { FAILS(bad_arange(_i), ARANGE_SENTENCES[_i]); }
+END_TEST
+
+static const bool ONE_BOOL;
+
+static Tensor *bad_creation(int i) {
+    const Shape negative = SHAPE(2, -1), huge = SHAPE(INT64_C(1) << 40, INT64_C(1) << 40);
+    switch (i) {
+    case 0: return tensor_empty(negative);
+    case 1: return tensor_zeros(SHAPE(-1, 0)); /* an error even without elements */
+    case 2: return tensor_ones(SHAPE(0, -3));
+    case 3: return tensor_full(SHAPE(INT64_MIN), 1);
+    case 4: return tensor_eye(-1);
+    case 5: return tensor_from_bools(SHAPE(-1), &ONE_BOOL);
+    case 6: return tensor_empty((Shape){9, {1}});
+    case 7: return tensor_empty((Shape){-1, {1}});
+    case 8: return tensor_empty(huge);
+    case 9: return tensor_zeros(SHAPE(INT64_MAX));
+    case 10: return tensor_full(SHAPE(INT64_C(1) << 61), 0); /* 2^63 bytes */
+    case 11: return tensor_eye(INT64_C(1) << 31);
+    case 12:
+        return tensor_empty(SHAPE(INT64_C(1) << 60)); /* 2^62 bytes: too many for any machine */
+    case 13: return tensor_from_bools(SHAPE(INT64_MAX), &ONE_BOOL);
+    case 14: return tensor_from_doubles(SHAPE(2), NULL);
+    case 15: return tensor_from_floats(SCALAR, NULL);
+    case 16: return tensor_from_int64s(SHAPE(1, 1), NULL);
+    case 17: return tensor_from_bools(SHAPE(2), NULL);
+    case 18: return tensor_empty(SHAPE(INT64_C(1) << 40, INT64_C(1) << 40, 0));
+    case 19: return tensor_empty_of(SHAPE(2), (DType)4);
+    case 20: return tensor_full_of(SHAPE(2), 1, (DType)-1);
+    case 21: return tensor_full_of(SHAPE(2), 1e300, F32);
+    case 22: return tensor_full_of(SHAPE(2), NOT, I64);
+    case 23: return tensor_arange_of(0, 2, 1, BOOL);
+    case 24: return tensor_arange_of(0.5, 2, 1, I64);
+    case 25: return tensor_arange_of(0, 2, 0.5, I64);
+    case 26: return tensor_arange_of(NOT, 2, 1, I64);
+    case 27: return tensor_arange_of(1e300, 1e301, 1e300, I64);
+    case 28: return tensor_arange_of(0, 1e300, 1e299, I64);
+    case 29: return tensor_arange_of(0, 2, 1, (DType)9);
+    case 30: return tensor_zeros_like(NULL);
+    case 31: return tensor_ones_like(NULL);
+    default: return tensor_empty(SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 40));
+    }
+}
+
+static const char *const CREATION_SENTENCES[] = {
+    "shape (2, -1): a size must not be negative",
+    "shape (-1, 0): a size must not be negative",
+    "shape (0, -3): a size must not be negative",
+    "shape (-9223372036854775808,): a size must not be negative",
+    "shape (-1, -1): a size must not be negative",
+    "shape (-1,): a size must not be negative",
+    "shape: 9 dimensions: there may be 0 to 8",
+    "shape: -1 dimensions: there may be 0 to 8",
+    "shape (1099511627776, 1099511627776): its bytes do not fit in memory",
+    "shape (9223372036854775807,): its bytes do not fit in memory",
+    "shape (2305843009213693952,): its bytes do not fit in memory",
+    "shape (2147483648, 2147483648): its bytes do not fit in memory",
+    "out of memory: 4611686018427387904 bytes",
+    "out of memory: 9223372036854775807 bytes",
+    "from_doubles: the array is NULL",
+    "from_floats: the array is NULL",
+    "from_int64s: the array is NULL",
+    "from_bools: the array is NULL",
+    /* an error in torch, too: the strides do not fit an int64_t, although the tensor has no bytes
+     */
+    "shape (1099511627776, 1099511627776, 0): its bytes do not fit in memory",
+    "empty: 4 is not a type",
+    "full: -1 is not a type",
+    "full: float32 cannot hold 1e+300",
+    "full: int64 cannot hold nan",
+    "arange: the type is bool: it must be float32, float64 or int64",
+    "arange: from 0.5 in steps of 1: for int64, start and step must be whole",
+    "arange: from 0 in steps of 0.5: for int64, start and step must be whole",
+    "arange: from nan in steps of 1: for int64, start and step must be whole",
+    "arange: int64 cannot hold 1e+300",
+    "arange: int64 cannot hold 1e+300",
+    "arange: 9 is not a type",
+    "zeros_like: the tensor is NULL",
+    "ones_like: the tensor is NULL",
+    "shape (0, 1099511627776, 1099511627776): its bytes do not fit in memory",
+};
+
+START_TEST(what_cannot_be_made_is_said) { FAILS(bad_creation(_i), CREATION_SENTENCES[_i]); }
+END_TEST
+
+START_TEST(the_default_type_is_a_float) {
+    REFUSES(tensor_set_default_dtype(I64),
+            "set_default_dtype: the type is int64: it must be float32 or float64");
+    REFUSES(tensor_set_default_dtype(BOOL),
+            "set_default_dtype: the type is bool: it must be float32 or float64");
+    REFUSES(tensor_set_default_dtype((DType)7),
+            "set_default_dtype: the type is unknown: it must be float32 or float64");
+    ck_assert_int_eq(tensor_default_dtype(), F32);
+    ck_assert(tensor_set_default_dtype(F64));
+    ck_assert_int_eq(tensor_default_dtype(), F64);
+}
+END_TEST
+
+/* ---- lifetime -------------------------------------------------------------------------------- */
+
+START_TEST(references_are_counted) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    ck_assert_int_eq(tensor_live(), live_before + 1);
+    ck_assert_ptr_eq(tensor_retain(x), x);
+    ck_assert_int_eq(x->refs, 2);
+    tensor_release(x);
+    ck_assert_int_eq(tensor_live(), live_before + 1);
+    EXPECT(x, 1, 1);
+    tensor_release(x);
+    ck_assert_int_eq(tensor_live(), live_before);
+    ck_assert_ptr_null(tensor_retain(NULL));
+    tensor_release(NULL);
+}
+END_TEST
+
+START_TEST(a_view_keeps_the_bytes_alive) {
+    Tensor *x = counting(SHAPE(4));
+    Tensor *view = STRIDED(x, SHAPE(2), 1, 2);
+    ck_assert_int_eq(tensor_live(), live_before + 2);
+    ck_assert_ptr_eq(view->storage, x->storage);
+    ck_assert_int_eq(x->storage->refs, 2);
+    ck_assert_int_eq(x->refs, 1);
+    tensor_release(x);
+    ck_assert_int_eq(tensor_live(), live_before + 1);
+    ck_assert_int_eq(view->storage->refs, 1);
+    EXPECT(view, 1, 3);
+    tensor_release(view);
+}
+END_TEST
+
+START_TEST(a_gradient_goes_with_its_tensor) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *kept = tensor_ones(SHAPE(2));
+    x->grad = tensor_zeros(SHAPE(2));
+    kept->grad = tensor_full(SHAPE(2), 3);
+    Tensor *grad = tensor_retain(kept->grad);
+    tensor_release(x);
+    tensor_release(kept);
+    ck_assert_int_eq(tensor_live(), live_before + 1);
+    EXPECT(grad, 3, 3);
+    tensor_release(grad);
+}
+END_TEST
+
+/* A freed block waits for the next tensor of its size, unless TAPEHEAD_CACHE=0. */
+START_TEST(freed_memory_is_used_again) {
+    const char *setting = getenv("TAPEHEAD_CACHE");
+    if (setting && strcmp(setting, "0") == 0) return;
+#ifdef CORE_ALONE /* it has no cache */
+    return;
+#endif
+    for (int64_t n = 1; n < 1 << 20; n *= 3) {
+        Tensor *x = tensor_empty(SHAPE(n));
+        const void *data = x->data;
+        tensor_release(x);
+        x = tensor_empty(SHAPE(n));
+        ck_assert_ptr_eq(x->data, data);
+        tensor_release(x);
+    }
+}
+END_TEST
+
+/* The bytes that malloc has allocated; 0 if it has no function for this. */
+static size_t in_use(void) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+START_TEST(an_emptied_cache_gives_memory_back) {
+    tensor_empty_cache();
+    size_t before = in_use();
+    Tensor *large = tensor_empty(SHAPE(1 << 22));
+    Tensor *small[100];
+    for (int i = 0; i < COUNT(small); i++) small[i] = tensor_empty(SHAPE(i * 10));
+    for (int i = 0; i < COUNT(small); i++) tensor_release(small[i]);
+    tensor_release(large);
+    tensor_empty_cache();
+    ck_assert_uint_le(in_use(), before + (1 << 20)); /* malloc has a small cache of its own */
+    tensor_empty_cache();                            /* nothing to do */
+    EXPECT_MADE(tensor_ones(SHAPE(2)), F32, SHAPE(2), 1, 1);
+}
+END_TEST
+
+/* A size that is too large for the machine is an error and not cut off by a cast: in a 32-bit
+ * size_t, the fourth size would be 64. */
+START_TEST(an_impossible_size_is_refused) {
+    const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, (INT64_C(1) << 62) + 64};
+    for (int i = 0; i < COUNT(sizes); i++) {
+        char sentence[64];
+        snprintf(sentence, sizeof sentence, "out of memory: %lld bytes", (long long)sizes[i]);
+        FAILS(tensor_cache_alloc(sizes[i]), sentence);
+    }
+    if (sizeof(size_t) > 4) return; /* else 2^32 + 16 bytes of floats, of which 16 would be there */
+    FAILS(tensor_zeros(SHAPE((INT64_C(1) << 30) + 4)), "out of memory: 4294967312 bytes");
+    FAILS(tensor_zeros(SHAPE(INT64_C(1) << 29)), "out of memory: 2147483648 bytes");
+}
+END_TEST
+
+/* Sizes around every class of the allocator: no two blocks may overlap. */
+START_TEST(blocks_of_all_sizes_are_apart) {
+    enum { SIZES = 300 };
+    Tensor *x[SIZES];
+    for (int i = 0; i < SIZES; i++) {
+        x[i] = tensor_empty(SHAPE(i < 200 ? i * 7 : (i - 199) * 377));
+        ck_assert_ptr_nonnull(x[i]);
+        ck_assert(tensor_fill(x[i], i));
+    }
+    for (int i = 0; i < SIZES; i++) {
+        int64_t n = tensor_numel(x[i]), right = 0;
+        for (int64_t e = 0; e < n; e++) right += ((const float *)x[i]->data)[e] == (float)i;
+        ck_assert_int_eq(right, n);
+        tensor_release(x[i]);
+    }
+}
+END_TEST
+
+/* ---- conversion: x.to(dtype) ----------------------------------------------------------------- */
+
+/* torch.tensor(FLOATS, dtype=source).to(target) and torch.tensor(INTS).to(target), printed with
+ * float.hex. F32 holds rounded FLOATS, so it has numbers of its own. */
+
+static const double FLOATS[] = {NOT,
+                                INF,
+                                -INF,
+                                0x1p63,
+                                -0x1p63,
+                                0.0,
+                                -0.0,
+                                1e300,
+                                1e-320,
+                                0.5,
+                                -0.5,
+                                2.7,
+                                -2.7,
+                                1e-46,
+                                -1e-46,
+                                16777217,
+                                3.4028235677973366e38,
+                                9007199254740993.,
+                                4294967296.5,
+                                -1e19,
+                                1.5e19,
+                                -0x1.fffffffffffffp62};
+enum { FLOAT_COUNT = sizeof FLOATS / sizeof *FLOATS };
+static const double FLOATS_AS_F32[FLOAT_COUNT] = {
+    NOT, INF,    -INF,   0x1p63,          -0x1p63,        0.0,    -0.0, INF,
+    0.0, 0.5,    -0.5,   0x1.59999ap+1,   -0x1.59999ap+1, 0.0,    -0.0, 0x1p24,
+    INF, 0x1p53, 0x1p32, -0x1.158e46p+63, 0x1.a0556ap+63, -0x1p63};
+static const int64_t FLOATS_AS_I64[FLOAT_COUNT] = {INT64_MIN,
+                                                   INT64_MIN,
+                                                   INT64_MIN,
+                                                   INT64_MIN,
+                                                   INT64_MIN,
+                                                   0,
+                                                   0,
+                                                   INT64_MIN,
+                                                   0,
+                                                   0,
+                                                   0,
+                                                   2,
+                                                   -2,
+                                                   0,
+                                                   0,
+                                                   16777217,
+                                                   INT64_MIN,
+                                                   INT64_C(1) << 53,
+                                                   INT64_C(1) << 32,
+                                                   INT64_MIN,
+                                                   INT64_MIN,
+                                                   -INT64_C(9223372036854774784)};
+static const double FLOATS_AS_BOOL[FLOAT_COUNT] = {1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1,
+                                                   1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+static const int64_t F32_AS_I64[FLOAT_COUNT] = {INT64_MIN,
+                                                INT64_MIN,
+                                                INT64_MIN,
+                                                INT64_MIN,
+                                                INT64_MIN,
+                                                0,
+                                                0,
+                                                INT64_MIN,
+                                                0,
+                                                0,
+                                                0,
+                                                2,
+                                                -2,
+                                                0,
+                                                0,
+                                                16777216,
+                                                INT64_MIN,
+                                                INT64_C(1) << 53,
+                                                INT64_C(1) << 32,
+                                                INT64_MIN,
+                                                INT64_MIN,
+                                                INT64_MIN};
+static const double F32_AS_BOOL[FLOAT_COUNT] = {1, 1, 1, 1, 1, 0, 0, 1, 0, 1, 1,
+                                                1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1};
+
+static const int64_t INTS[] = {0,
+                               1,
+                               -1,
+                               (INT64_C(1) << 53) + 1,
+                               (INT64_C(1) << 53) + 3,
+                               -(INT64_C(1) << 53) - 1,
+                               INT64_MAX,
+                               INT64_MIN,
+                               16777217,
+                               16777219,
+                               (INT64_C(1) << 62) + 1};
+enum { INT_COUNT = sizeof INTS / sizeof *INTS };
+static const double INTS_AS_F32[INT_COUNT] = {
+    0, 1, -1, 0x1p53, 0x1p53, -0x1p53, 0x1p63, -0x1p63, 0x1p24, 0x1.000004p+24, 0x1p62};
+static const double INTS_AS_F64[INT_COUNT] = {
+    0, 1, -1, 0x1p53, 0x1.0000000000002p+53, -0x1p53, 0x1p63, -0x1p63, 16777217, 16777219, 0x1p62};
+static const double INTS_AS_BOOL[INT_COUNT] = {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+/* Makes a view with gaps: every second element of a tensor in which each element of x occurs twice.
+ */
+static Tensor *spread(const Tensor *x) {
+    int64_t n = tensor_numel(x), size = (int64_t)dtype_size(x->dtype);
+    Tensor *wide = tensor_make(SHAPE(2 * n), x->dtype);
+    ck_assert_ptr_nonnull(wide);
+    memset(wide->data, 1, (size_t)(2 * n * size));
+    for (int64_t i = 0; i < n; i++)
+        memcpy((char *)wide->data + 2 * i * size, (char *)x->data + i * size, (size_t)size);
+    Tensor *view = STRIDED(wide, SHAPE(n), 0, 2);
+    tensor_release(wide);
+    return view;
+}
+
+static void expect_to(const Tensor *x, DType to, const double *numbers, const int64_t *integers) {
+    Tensor *wide = spread(x);
+    const Tensor *sources[] = {x, wide};
+    for (int i = 0; i < 2; i++) {
+        Tensor *y = tensor_to(sources[i], to);
+        expect_form(y, to, x->shape);
+        ck_assert(tensor_is_contiguous(y));
+        ck_assert_ptr_ne(y->storage, sources[i]->storage); /* always a copy, even if the type is
+                                                            * the same */
+        if (to == I64) expect_integers(y, integers, (int)tensor_numel(x));
+        else expect_numbers(y, numbers, (int)tensor_numel(x));
+        tensor_release(y);
+    }
+    tensor_release(wide);
+}
+
+START_TEST(floats_convert_like_torchs) {
+    tensor_set_default_dtype(F64);
+    Tensor *x = tensor_from_doubles(SHAPE(FLOAT_COUNT), FLOATS);
+    expect_to(x, F32, FLOATS_AS_F32, NULL);
+    expect_to(x, F64, FLOATS, NULL);
+    expect_to(x, I64, NULL, FLOATS_AS_I64);
+    expect_to(x, BOOL, FLOATS_AS_BOOL, NULL);
+    tensor_release(x);
+    tensor_set_default_dtype(F32);
+    x = tensor_from_doubles(SHAPE(FLOAT_COUNT), FLOATS);
+    expect_to(x, F32, FLOATS_AS_F32, NULL);
+    expect_to(x, F64, FLOATS_AS_F32, NULL);
+    expect_to(x, I64, NULL, F32_AS_I64);
+    expect_to(x, BOOL, F32_AS_BOOL, NULL);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(integers_and_bools_convert_like_torchs) {
+    Tensor *x = tensor_from_int64s(SHAPE(INT_COUNT), INTS);
+    expect_to(x, F32, INTS_AS_F32, NULL);
+    expect_to(x, F64, INTS_AS_F64, NULL);
+    expect_to(x, I64, NULL, INTS);
+    expect_to(x, BOOL, INTS_AS_BOOL, NULL);
+    tensor_release(x);
+    x = tensor_from_bools(SHAPE(2), (const bool[]){false, true});
+    for (int to = F32; to <= BOOL; to++)
+        expect_to(x, (DType)to, (const double[]){0, 1}, (const int64_t[]){0, 1});
+    tensor_release(x);
+}
+END_TEST
+
+/* torch.tensor([2**60 + 2**36 + 1]).float(): rounding this integer to a double and then to a float
+ * gives another float than rounding it once. valgrind's own conversion rounds twice, so the test
+ * does not run under valgrind. */
+START_TEST(an_integer_is_rounded_to_a_float_once) {
+    volatile int64_t i = (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1;
+    if ((float)i != 0x1.000002p+60f) return;
+    int64_t many[20];
+    for (int k = 0; k < 20; k++) many[k] = i;
+    Tensor *x = tensor_from_int64s(SHAPE(20), many);
+    Tensor *y = tensor_to(x, F32);
+    for (int k = 0; k < 20; k++) ck_assert_double_eq(number(y, k), 0x1.000002p+60);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(to_needs_a_tensor_and_a_type) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    FAILS(tensor_to(NULL, F32), "to: the tensor is NULL");
+    FAILS(tensor_to(x, (DType)4), "to: 4 is not a type");
+    FAILS(tensor_to(x, (DType)-1), "to: -1 is not a type");
+    FAILS(tensor_clone(NULL), "clone: the tensor is NULL");
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- clone ----------------------------------------------------------------------------------- */
+
+START_TEST(a_clone_is_contiguous_and_apart) {
+    Tensor *x = counting(SHAPE(2, 3));
+    x->requires_grad = true;
+    strcpy(x->name, "x");
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    EXPECT_MADE(tensor_clone(turned), F32, SHAPE(3, 2), 0, 3, 1, 4, 2, 5);
+    Tensor *clone = tensor_clone(x);
+    ck_assert(!clone->requires_grad);
+    ck_assert(tensor_fill(x, 9));
+    ck_assert_uint_eq(clone->storage->version, 0);
+    EXPECT(clone, 0, 1, 2, 3, 4, 5);
+    tensor_release(clone);
+    tensor_release(turned);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(clones_of_odd_views) {
+    Tensor *x = counting(SHAPE(6));
+    Tensor *view[] = {STRIDED(x, SHAPE(2, 3), 1, 0, 1), STRIDED(x, SHAPE(6), 5, -1),
+                      STRIDED(x, SHAPE(2, 2, 2), 0, 1, 1, 1), STRIDED(x, SCALAR, 4, 0),
+                      STRIDED(x, SHAPE(2, 0), 0, 3, 1)};
+    EXPECT_MADE(tensor_clone(view[0]), F32, SHAPE(2, 3), 1, 2, 3, 1, 2, 3);
+    EXPECT_MADE(tensor_clone(view[1]), F32, SHAPE(6), 5, 4, 3, 2, 1, 0);
+    EXPECT_MADE(tensor_clone(view[2]), F32, SHAPE(2, 2, 2), 0, 1, 1, 2, 1, 2, 2, 3);
+    EXPECT_MADE(tensor_clone(view[3]), F32, SCALAR, 4);
+    expect_made(tensor_clone(view[4]), F32, SHAPE(2, 0), NULL, 0);
+    for (int i = 0; i < COUNT(view); i++) tensor_release(view[i]);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+/* torch.ones(1).as_strided((2**40, 2**40), (0, 0)).numel() is an error too. */
+START_TEST(views_do_not_outgrow_int64) {
+    Tensor *x = tensor_ones(SHAPE(1));
+    FAILS(STRIDED(x, SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), 0, 0, 0),
+          "shape (1099511627776, 1099511627776): its elements cannot be counted");
+    Tensor *wide = STRIDED(x, SHAPE(INT64_C(1) << 62), 0, 0);
+    FAILS(tensor_clone(wide), "shape (4611686018427387904,): its bytes do not fit in memory");
+    tensor_release(wide);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- sort: torch.sort(x, stable=True) -------------------------------------------------------- */
+
+static void expect_sorted(const Tensor *x, const double *want, const int64_t *from, int n) {
+    Tensor *indices = NULL;
+    Tensor *y = tensor_sort(x, &indices);
+    Tensor *alone = tensor_sort(x, NULL);
+    expect_form(y, x->dtype, x->shape);
+    expect_form(indices, I64, x->shape);
+    expect_numbers(y, want, n);
+    expect_numbers(alone, want, n);
+    expect_integers(indices, from, n);
+    ck_assert(tensor_is_contiguous(y) && tensor_is_contiguous(indices));
+    tensor_release(y);
+    tensor_release(alone);
+    tensor_release(indices);
+}
+
+START_TEST(nan_sorts_last_and_equals_stay_in_order) {
+    static const double x[] = {3, NOT, -INF, INF, 0., -0., 3, NOT, -1, 3};
+    static const double want[] = {-INF, -1, 0., -0., 3, 3, 3, INF, NOT, NOT};
+    static const int64_t from[] = {2, 8, 4, 5, 0, 6, 9, 3, 1, 7};
+    static const DType types[] = {F32, F64};
+    for (int i = 0; i < 2; i++) {
+        tensor_set_default_dtype(types[i]);
+        Tensor *t = tensor_from_doubles(SHAPE(10), x);
+        expect_sorted(t, want, from, 10);
+        EXPECT(t, 3, NOT, -INF, INF, 0., -0., 3, NOT, -1, 3); /* x itself does not change */
+        tensor_release(t);
+    }
+}
+END_TEST
+
+/* x = (torch.arange(40) * 7919 % 10).float() */
+START_TEST(sort_is_stable_over_many_ties) {
+    double x[40], want[40];
+    int64_t from[40];
+    for (int i = 0; i < 40; i++) {
+        x[i] = i * 7919 % 10;
+        want[i] = i / 4;
+        from[i] = (10 - i / 4) % 10 + i % 4 * 10;
+    }
+    Tensor *t = tensor_from_doubles(SHAPE(40), x);
+    expect_sorted(t, want, from, 40);
+    tensor_release(t);
+}
+END_TEST
+
+START_TEST(integers_beyond_doubles_sort_exactly) {
+    const int64_t big = INT64_C(1) << 53;
+    const int64_t x[] = {big + 1, big, INT64_MAX, INT64_MIN, big + 1, 0, big + 2};
+    const int64_t want[] = {INT64_MIN, 0, big, big + 1, big + 1, big + 2, INT64_MAX};
+    Tensor *t = tensor_from_int64s(SHAPE(7), x);
+    Tensor *indices;
+    Tensor *y = tensor_sort(t, &indices);
+    expect_integers(y, want, 7);
+    expect_integers(indices, (const int64_t[]){3, 5, 1, 0, 4, 6, 2}, 7);
+    tensor_release(t);
+    tensor_release(y);
+    tensor_release(indices);
+}
+END_TEST
+
+START_TEST(bools_sort_false_first) {
+    Tensor *t = tensor_from_bools(SHAPE(5), (const bool[]){true, false, true, false, false});
+    expect_sorted(t, (const double[]){0, 0, 0, 1, 1}, (const int64_t[]){1, 3, 4, 0, 2}, 5);
+    tensor_release(t);
+}
+END_TEST
+
+/* torch.tensor([[3., 1., 2.], [1., 3., 1.]]).t(), and the same with a negative stride. */
+START_TEST(sort_takes_any_strides) {
+    Tensor *x = tensor_from_doubles(SHAPE(2, 3), (const double[]){3, 1, 2, 1, 3, 1});
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *back = STRIDED(x, SHAPE(2, 3), 2, 3, -1);
+    Tensor *wide = STRIDED(x, SHAPE(2, 3), 1, 1, 0);
+    expect_sorted(turned, (const double[]){1, 3, 1, 3, 1, 2}, (const int64_t[]){1, 0, 0, 1, 1, 0},
+                  6);
+    expect_sorted(back, (const double[]){1, 2, 3, 1, 1, 3}, (const int64_t[]){1, 0, 2, 0, 2, 1}, 6);
+    expect_sorted(wide, (const double[]){1, 1, 1, 2, 2, 2}, (const int64_t[]){0, 1, 2, 0, 1, 2}, 6);
+    tensor_release(turned);
+    tensor_release(back);
+    tensor_release(wide);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(sort_of_little_or_nothing) {
+    static const Shape shapes[] = {{1, {0}}, {2, {3, 0}}, {2, {0, 3}}};
+    for (int i = 0; i < COUNT(shapes); i++) {
+        Tensor *x = tensor_ones(shapes[i]);
+        expect_sorted(x, NULL, NULL, 0);
+        tensor_release(x);
+    }
+    Tensor *x = tensor_full(SCALAR, 5);
+    Tensor *column = counting(SHAPE(3, 1));
+    expect_sorted(x, (const double[]){5}, (const int64_t[]){0}, 1);
+    expect_sorted(column, (const double[]){0, 1, 2}, (const int64_t[]){0, 0, 0}, 3);
+    tensor_release(column);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(sort_fails_with_no_indices) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *indices = x;
+    FAILS(tensor_sort(NULL, &indices), "sort: the tensor is NULL");
+    ck_assert_ptr_null(indices);
+    FAILS(tensor_sort(NULL, NULL), "sort: the tensor is NULL");
+    indices = x;
+    tensor_fail("before");
+    ck_assert_ptr_null(tensor_sort(x, &indices));
+    ck_assert_ptr_null(indices);
+    expect_error("before");
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- access ---------------------------------------------------------------------------------- */
+
+/* torch.zeros(100).as_strided(size, stride).is_contiguous() */
+START_TEST(contiguous_is_what_torch_says) {
+    static const struct {
+        Shape shape;
+        int64_t stride[8];
+        bool contiguous;
+    } cases[] = {
+        {{3, {4, 1, 3}}, {3, 77, 1}, true},
+        {{2, {1, 1}}, {5, 9}, true},
+        {{2, {2, 3}}, {3, 1}, true},
+        {{2, {2, 3}}, {1, 2}, false},
+        {{2, {0, 3}}, {7, 9}, true},
+        {{2, {2, 0}}, {9, 9}, true},
+        {{1, {3}}, {2}, false},
+        {{1, {1}}, {2}, true},
+        {{0, {0}}, {0}, true},
+        {{2, {2, 3}}, {0, 1}, false},
+        {{2, {1, 3}}, {0, 1}, true},
+        {{3, {2, 1, 3}}, {3, 0, 1}, true},
+        {{3, {2, 2, 2}}, {4, 2, 1}, true},
+        {{3, {2, 2, 2}}, {4, 1, 2}, false},
+        {{2, {3, 2}}, {2, 1}, true},
+        {{2, {3, 2}}, {3, 1}, false},
+    };
+    Tensor *x = tensor_zeros(SHAPE(100));
+    for (int i = 0; i < COUNT(cases); i++) {
+        Tensor *view = tensor_as_strided(x, cases[i].shape, cases[i].stride, 0);
+        ck_assert_msg(tensor_is_contiguous(view) == cases[i].contiguous, "case %d", i);
+        tensor_release(view);
+    }
+    Tensor *back = STRIDED(x, SHAPE(3), 2, -1);
+    Tensor *odd = STRIDED(x, SHAPE(2, 3), 3, -3, 2);
+    ck_assert(!tensor_is_contiguous(back));
+    ck_assert(!tensor_is_contiguous(odd));
+    ck_assert(!tensor_is_contiguous(NULL));
+    tensor_release(back);
+    tensor_release(odd);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(item_is_the_only_element) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *i = tensor_from_int64s(SHAPE(1), (const int64_t[]){-7});
+    Tensor *b = tensor_from_bools(SCALAR, (const bool[]){true});
+    Tensor *none = tensor_ones(SHAPE(0));
+    Tensor *one = STRIDED(x, SHAPE(1, 1, 1), 4, 9, 9, 9);
+    Tensor *odd = tensor_full(SCALAR, -0.0);
+    ck_assert_double_eq(tensor_item(one), 4);
+    ck_assert_double_eq(tensor_item(i), -7);
+    ck_assert_double_eq(tensor_item(b), 1);
+    ck_assert(same(tensor_item(odd), -0.0));
+    IS_NAN(tensor_item(x), "item: x is (2, 3): it must have one element");
+    IS_NAN(tensor_item(none), "item: x is (0,): it must have one element");
+    IS_NAN(tensor_item(NULL), "item: the tensor is NULL");
+    Tensor *all[] = {x, i, b, none, one, odd};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+START_TEST(get_takes_plain_ints_and_counts_from_the_end) {
+    Tensor *x = counting(SHAPE(2, 3, 4));
+    Tensor *v = STRIDED(x, SHAPE(4, 3), 23, -1, -4);
+    ck_assert_double_eq(tensor_get(x, 1, 2, 3), 23);
+    ck_assert_double_eq(tensor_get(x, 0, 1, 2), 6);
+    ck_assert_double_eq(tensor_get(x, -1, -3, -4), 12);
+    ck_assert_double_eq(tensor_get(x, -2, 0, -1), 3);
+    ck_assert_double_eq(tensor_get(v, 1, 2), 14);
+    ck_assert_double_eq(tensor_get_at(x, SHAPE(1, 0, 1)), 13);
+    ck_assert_double_eq(tensor_get(x, INT64_C(1), INT64_C(2), INT64_C(-1)), 23);
+    short small = 1;
+    ck_assert_double_eq(tensor_get(x, small, (unsigned char)1, 0), 16);
+    for (int i = 0; i < 24; i++) ck_assert_double_eq(tensor_get(x, i / 12, i / 4 % 3, i % 4), i);
+    tensor_release(v);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(get_of_a_scalar_takes_no_index) {
+    Tensor *x = tensor_full(SCALAR, 2.5);
+    ck_assert_double_eq(tensor_get_at(x, SCALAR), 2.5);
+    IS_NAN(tensor_get(x, 0), "get: there is no element (0,) in x, which is ()");
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(get_outside_is_said) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *none = tensor_ones(SHAPE(0));
+    IS_NAN(tensor_get(x, 2, 0), "get: there is no element (2, 0) in x, which is (2, 3)");
+    IS_NAN(tensor_get(x, 0, 3), "get: there is no element (0, 3) in x, which is (2, 3)");
+    IS_NAN(tensor_get(x, -3, 0), "get: there is no element (-3, 0) in x, which is (2, 3)");
+    IS_NAN(tensor_get(x, 0, -4), "get: there is no element (0, -4) in x, which is (2, 3)");
+    IS_NAN(tensor_get(x, 1), "get: there is no element (1,) in x, which is (2, 3)");
+    IS_NAN(tensor_get(x, 1, 1, 1), "get: there is no element (1, 1, 1) in x, which is (2, 3)");
+    IS_NAN(tensor_get_at(x, SCALAR), "get: there is no element () in x, which is (2, 3)");
+    IS_NAN(tensor_get(none, 0), "get: there is no element (0,) in x, which is (0,)");
+    IS_NAN(tensor_get(none, -1), "get: there is no element (-1,) in x, which is (0,)");
+    IS_NAN(tensor_get(NULL, 0), "get: the tensor is NULL");
+    IS_NAN(tensor_get(NULL, INT64_C(0)), "get: the tensor is NULL");
+    IS_NAN(tensor_get(x, INT64_MAX, 0),
+           "get: there is no element (9223372036854775807, 0) in x, which is (2, 3)");
+    IS_NAN(tensor_get(x, INT64_MIN, 0),
+           "get: there is no element (-9223372036854775808, 0) in x, which is (2, 3)");
+    tensor_release(none);
+    tensor_release(x);
+}
+END_TEST
+
+static void expect_doubles(const Tensor *x, const double *want, int n) {
+    double out[33];
+    for (int i = 0; i < 33; i++) out[i] = 77;
+    ck_assert(tensor_to_doubles(x, out));
+    for (int i = 0; i < n; i++) ck_assert(same(out[i], want[i]));
+    ck_assert_double_eq(out[n], 77); /* no element after the last is written */
+}
+
+START_TEST(to_doubles_reads_everything) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *i = tensor_from_int64s(SHAPE(2), (const int64_t[]){INT64_MIN, 3});
+    Tensor *b = tensor_from_bools(SHAPE(2, 1), (const bool[]){true, false});
+    Tensor *s = tensor_full(SCALAR, -0.0);
+    Tensor *none = tensor_ones(SHAPE(2, 0));
+    Tensor *wide = STRIDED(x, SHAPE(2, 2), 3, 0, -2);
+    expect_doubles(x, (const double[]){0, 1, 2, 3, 4, 5}, 6);
+    expect_doubles(turned, (const double[]){0, 3, 1, 4, 2, 5}, 6);
+    expect_doubles(i, (const double[]){-0x1p63, 3}, 2);
+    expect_doubles(b, (const double[]){1, 0}, 2);
+    expect_doubles(s, (const double[]){-0.0}, 1);
+    expect_doubles(none, NULL, 0);
+    expect_doubles(wide, (const double[]){3, 1, 3, 1}, 4);
+    ck_assert(tensor_to_doubles(none, NULL));
+    double out;
+    REFUSES(tensor_to_doubles(NULL, &out), "to_doubles: the tensor is NULL");
+    REFUSES(tensor_to_doubles(x, NULL), "to_doubles: out is NULL");
+    Tensor *all[] = {x, turned, i, b, s, none, wide};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+/* Beyond 2^53 a double would round. A shape can be read while an error is pending. */
+START_TEST(to_int64s_reads_everything) {
+    Tensor *x = tensor_from_int64s(SHAPE(2, 2), (const int64_t[]){INT64_MIN, INT64_MAX, -3, 4});
+    Tensor *turned = STRIDED(x, SHAPE(2, 2), 0, 1, 2);
+    Tensor *f = tensor_from_doubles(SHAPE(2), (const double[]){-1.75, 3});
+    Tensor *b = tensor_from_bools(SHAPE(2), (const bool[]){true, false});
+    Tensor *none = tensor_ones(SHAPE(2, 0));
+    int64_t out[5] = {0, 0, 0, 0, 77};
+    ck_assert(tensor_to_int64s(turned, out));
+    ck_assert(out[0] == INT64_MIN && out[1] == -3 && out[2] == INT64_MAX && out[3] == 4);
+    ck_assert(tensor_to_int64s(f, out) && out[0] == -1 && out[1] == 3 && out[2] == INT64_MAX);
+    ck_assert(tensor_to_int64s(b, out) && out[0] == 1 && out[1] == 0 && out[4] == 77);
+    ck_assert(tensor_to_int64s(none, NULL));
+    REFUSES(tensor_to_int64s(NULL, out), "to_int64s: the tensor is NULL");
+    REFUSES(tensor_to_int64s(x, NULL), "to_int64s: out is NULL");
+    Tensor *all[] = {x, turned, f, b, none};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+START_TEST(a_size_can_be_read_while_an_error_is_pending) {
+    Tensor *x = counting(SHAPE(2, 3));
+    ck_assert_int_eq(tensor_size(x, 0), 2);
+    ck_assert_int_eq(tensor_size(x, 1), 3);
+    ck_assert_int_eq(tensor_size(x, -1), 3);
+    ck_assert_int_eq(tensor_size(x, -2), 2);
+    REFUSES(tensor_size(x, 2), "size: there is no dimension 2 in (2, 3)");
+    REFUSES(tensor_size(x, -3), "size: there is no dimension -3 in (2, 3)");
+    REFUSES(tensor_size(NULL, 0), "size: the tensor is NULL");
+    tensor_fail("the first error");
+    ck_assert_int_eq(tensor_size(x, 1), 3);
+    ck_assert_int_eq(tensor_size(NULL, 1), 0);
+    ck_assert_str_eq(tensor_error(), "the first error");
+    tensor_clear_error();
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- allclose -------------------------------------------------------------------------------- */
+
+/* torch.allclose(torch.tensor([a]), torch.tensor([b]), rtol, atol) in float64 */
+START_TEST(allclose_says_what_torch_says) {
+    static const struct {
+        double a, b, rtol, atol;
+        bool close;
+    } cases[] = {
+        {1, 1, 0, 0, true},
+        {1, 1.5, 0, 0.5, true}, /* exactly at the bound */
+        {1.5, 1, 0, 0.5, true},
+        {1, 1.5, 0, 0.49999, false},
+        {1, 2, 0.5, 0, true}, /* the bound depends on |b| */
+        {2, 1, 0.5, 0, false},
+        {3, 2, 0.5, 0, true},
+        {-1, -2, 0.5, 0, true},
+        {3, 2, 0.25, 0.5, true}, /* atol and rtol |b| are added */
+        {3, 2, 0.25, 0.49, false},
+        {0., -0., 0, 0, true},
+        {INF, INF, 0, 0, true},
+        {-INF, -INF, 0, 0, true},
+        {INF, -INF, 1e9, 1e9, false},
+        {1, INF, 1, 1, false}, /* although 1 + inf is a large bound */
+        {INF, 1, 1, 1, false},
+        {1, INF, 0, INF, false},
+        {NOT, NOT, 1, 1, false},
+        {NOT, 1, 1, 1, false},
+        {1, NOT, 1, 1, false},
+        {1e308, -1e308, 0, 1e308, false}, /* the difference overflows */
+        {1e308, -1e308, 2, 1e308, false},
+        {1, 5, INF, 0, true},
+        {1, 5, 0, INF, true},
+        {0, 0, INF, 0, true},
+    };
+    tensor_set_default_dtype(F64);
+    for (int i = 0; i < COUNT(cases); i++) {
+        Tensor *a = tensor_from_doubles(SHAPE(1), &cases[i].a);
+        Tensor *b = tensor_from_doubles(SHAPE(1), &cases[i].b);
+        ck_assert_msg(tensor_allclose(a, b, cases[i].rtol, cases[i].atol) == cases[i].close,
+                      "case %d: %g and %g", i, cases[i].a, cases[i].b);
+        tensor_release(a);
+        tensor_release(b);
+    }
+}
+END_TEST
+
+START_TEST(integers_are_compared_exactly) {
+    static const int64_t big = INT64_C(1) << 53;
+    const struct {
+        int64_t a, b;
+        double rtol, atol;
+        bool close;
+    } cases[] = {
+        {big + 1, big + 1, 0, 0, true},
+        {big, big + 1, 0, 0, false},
+        {big, big + 1, 0, 1, true},
+        {INT64_MAX, INT64_MIN, 0, 1, false},
+        {3, 4, 0.25, 0, true},
+        {3, 4, 0.2, 0, false},
+        {INT64_MIN, INT64_MIN, 0, 0, true},
+        {INT64_MAX, INT64_MAX - 1, 0, 0, false},
+    };
+    for (int i = 0; i < COUNT(cases); i++) {
+        Tensor *a = tensor_from_int64s(SHAPE(1), &cases[i].a);
+        Tensor *b = tensor_from_int64s(SHAPE(1), &cases[i].b);
+        ck_assert_msg(tensor_allclose(a, b, cases[i].rtol, cases[i].atol) == cases[i].close,
+                      "case %d", i);
+        tensor_release(a);
+        tensor_release(b);
+    }
+}
+END_TEST
+
+START_TEST(allclose_looks_at_every_element) {
+    Tensor *x = counting(SHAPE(3, 4));
+    Tensor *y = tensor_clone(x);
+    ck_assert(tensor_allclose(x, y, 0, 0));
+    for (int i = 0; i < 12; i++) {
+        float *at = (float *)y->data + i;
+        *at += 0.25f;
+        ck_assert(!tensor_allclose(x, y, 0, 0.125));
+        ck_assert(tensor_allclose(x, y, 0, 0.25));
+        *at -= 0.25f;
+    }
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(allclose_takes_strides_but_no_other_shape_or_type) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *copy = tensor_clone(turned);
+    Tensor *flat = counting(SHAPE(6));
+    Tensor *none = tensor_ones(SHAPE(0));
+    Tensor *wide = tensor_to(x, F64);
+    Tensor *row = tensor_ones(SHAPE(1));
+    Tensor *three = tensor_ones(SHAPE(3));
+    ck_assert(tensor_allclose(turned, copy, 0, 0));
+    ck_assert(tensor_allclose(copy, turned, 0, 0));
+    ck_assert(!tensor_allclose(turned, x, 1e9, 1e9));
+    ck_assert(!tensor_allclose(x, flat, 1e9, 1e9));
+    ck_assert(!tensor_allclose(x, wide, 1e9, 1e9));
+    ck_assert(!tensor_allclose(row, three, 1e9, 1e9)); /* nothing is broadcast */
+    ck_assert(!tensor_allclose(x, NULL, 1e9, 1e9));
+    ck_assert(!tensor_allclose(NULL, NULL, 1e9, 1e9));
+    ck_assert(tensor_allclose(none, none, 0, 0));
+    Tensor *all[] = {x, turned, copy, flat, none, wide, row, three};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+/* ---- writes in place ------------------------------------------------------------------------- */
+
+/* Was the tensor written once since the last check, by this function? */
+static void expect_written(const Tensor *x, uint32_t *version, const char *by) {
+    ck_assert_uint_eq(x->storage->version, *version + 1);
+    ck_assert_str_eq(x->storage->written_by, by);
+    *version = x->storage->version;
+}
+
+START_TEST(a_write_bumps_the_version_of_the_bytes) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *view = STRIDED(x, SHAPE(2), 1, 3);
+    Tensor *y = tensor_ones(SHAPE(3));
+    uint32_t version = 0;
+    ck_assert_ptr_null(x->storage->written_by);
+    ck_assert(tensor_fill(x, 2));
+    expect_written(x, &version, "fill");
+    ck_assert(tensor_copy_from(x, y));
+    expect_written(x, &version, "copy_from");
+    ck_assert(tensor_add_(x, y, 1));
+    expect_written(x, &version, "add_");
+    ck_assert(tensor_mul_(x, 2));
+    expect_written(x, &version, "mul_");
+    ck_assert(tensor_mul_(view, 2)); /* a write through a view counts for the storage */
+    expect_written(x, &version, "mul_");
+    ck_assert(tensor_add_(x, x, 1));
+    expect_written(x, &version, "add_");
+    ck_assert_uint_eq(y->storage->version, 0);
+    EXPECT(x, 8, 16, 8, 8, 16, 8);
+    tensor_release(view);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(fill_converts_the_number) {
+    Tensor *f = tensor_ones(SHAPE(2));
+    Tensor *i = tensor_from_int64s(SHAPE(2), (const int64_t[]){1, 1});
+    Tensor *b = tensor_from_bools(SHAPE(2), (const bool[]){false, false});
+    ck_assert(tensor_fill(f, 0.1) && tensor_fill(i, -2.7) && tensor_fill(b, 0.5));
+    EXPECT(f, (double)0.1f, (double)0.1f);
+    EXPECT(i, -2, -2);
+    EXPECT(b, 1, 1);
+    ck_assert(tensor_fill(f, NOT) && tensor_fill(b, 0));
+    EXPECT(f, NOT, NOT);
+    EXPECT(b, 0, 0);
+    tensor_release(f);
+    tensor_release(i);
+    tensor_release(b);
+}
+END_TEST
+
+START_TEST(set_writes_one_element) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
+    Tensor *i = tensor_zeros_of(SHAPE(2), I64);
+    Tensor *b = tensor_zeros_of(SHAPE(2), BOOL);
+    Tensor *scalar = tensor_zeros_of(SCALAR, F64);
+    uint32_t version = 0;
+    ck_assert(tensor_set(x, 0.1, 1, 2));
+    expect_written(x, &version, "set");
+    ck_assert(tensor_set(turned, -4, -1, 0)); /* x[0, 2] */
+    expect_written(x, &version, "set");
+    EXPECT(x, 0, 1, -4, 3, 4, (double)0.1f);
+    ck_assert(tensor_set(i, -2.7, 1) && tensor_set(b, 0.5, 0));
+    ck_assert(tensor_set_at(scalar, 0.1, SCALAR));
+    EXPECT(i, 0, -2);
+    EXPECT(b, 1, 0);
+    EXPECT(scalar, 0.1);
+    Tensor *all[] = {x, turned, i, b, scalar};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+START_TEST(writes_through_views_touch_nothing_else) {
+    Tensor *x = counting(SHAPE(3, 4));
+    Tensor *view = STRIDED(x, SHAPE(2, 2), 1, 8, 2);
+    ck_assert(tensor_fill(view, -1));
+    EXPECT(x, 0, -1, 2, -1, 4, 5, 6, 7, 8, -1, 10, -1);
+    Tensor *source = tensor_from_doubles(SHAPE(2), (const double[]){20, 30});
+    ck_assert(tensor_copy_from(view, source));
+    EXPECT(x, 0, 20, 2, 30, 4, 5, 6, 7, 8, 20, 10, 30);
+    ck_assert(tensor_add_(view, source, 0.5));
+    EXPECT(x, 0, 30, 2, 45, 4, 5, 6, 7, 8, 30, 10, 45);
+    ck_assert(tensor_mul_(view, -1));
+    EXPECT(x, 0, -30, 2, -45, 4, 5, 6, 7, 8, -30, 10, -45);
+    tensor_release(source);
+    tensor_release(view);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(copy_from_broadcasts) {
+    Tensor *x = tensor_zeros(SHAPE(2, 3));
+    Tensor *row = counting(SHAPE(3));
+    Tensor *column = counting(SHAPE(2, 1));
+    Tensor *scalar = tensor_full(SCALAR, 7);
+    Tensor *same_shape = counting(SHAPE(2, 3));
+    ck_assert(tensor_copy_from(x, row));
+    EXPECT(x, 0, 1, 2, 0, 1, 2);
+    ck_assert(tensor_copy_from(x, column));
+    EXPECT(x, 0, 0, 0, 1, 1, 1);
+    ck_assert(tensor_copy_from(x, scalar));
+    EXPECT(x, 7, 7, 7, 7, 7, 7);
+    ck_assert(tensor_copy_from(x, same_shape));
+    EXPECT(x, 0, 1, 2, 3, 4, 5);
+    ck_assert(tensor_copy_from(x, x)); /* no element changes, but it counts as a write */
+    EXPECT(x, 0, 1, 2, 3, 4, 5);
+    ck_assert_uint_eq(x->storage->version, 5);
+    Tensor *all[] = {x, row, column, scalar, same_shape};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+START_TEST(every_type_can_be_copied) {
+    Tensor *i = tensor_from_int64s(SHAPE(3), (const int64_t[]){INT64_MAX, INT64_MIN, 9});
+    Tensor *b = tensor_from_bools(SHAPE(3), (const bool[]){true, false, true});
+    Tensor *to_i = tensor_to(b, I64);
+    Tensor *to_b = tensor_to(i, BOOL);
+    ck_assert(tensor_copy_from(to_i, i) && tensor_copy_from(to_b, b));
+    expect_integers(to_i, (const int64_t[]){INT64_MAX, INT64_MIN, 9}, 3);
+    EXPECT(to_b, 1, 0, 1);
+    Tensor *all[] = {i, b, to_i, to_b};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+/* x[1:] = x[:-1], x[:-1] = x[1:], and x = x in reverse order. The result must be as if the right
+ * side was read completely before the write. The rows are so long that vector loops would read
+ * elements that they have just written. */
+START_TEST(overlapping_copies_read_before_they_write) {
+    enum { N = 100 };
+    static const struct {
+        int64_t to, from, step;
+    } cases[] = {{1, 0, 1}, {0, 1, 1}, {3, 0, 1}, {0, N - 1, -1}};
+    static const DType types[] = {F32, F64, I64};
+    for (int k = 0; k < COUNT(cases) * COUNT(types); k++) {
+        Tensor *floats = counting(SHAPE(N));
+        Tensor *x = tensor_to(floats, types[k % 3]);
+        int64_t to = cases[k / 3].to, from = cases[k / 3].from, step = cases[k / 3].step;
+        const int64_t later = to > from ? to : from;
+        int64_t n = step < 0 ? N : N - later;
+        Tensor *dst = STRIDED(x, SHAPE(n), to, 1);
+        Tensor *src = STRIDED(x, SHAPE(n), from, step);
+        ck_assert(tensor_copy_from(dst, src));
+        for (int64_t i = 0; i < n; i++)
+            ck_assert_double_eq(number(dst, i), (double)(from + i * step));
+        tensor_release(dst);
+        tensor_release(src);
+        tensor_release(x);
+        tensor_release(floats);
+    }
+}
+END_TEST
+
+/* Each row is overwritten with one of its elements: x.copy_(x[:, 1:2].clone()). */
+START_TEST(a_view_of_x_may_be_broadcast_into_x) {
+    Tensor *x = counting(SHAPE(3, 3));
+    Tensor *column = STRIDED(x, SHAPE(3, 1), 1, 3, 1);
+    ck_assert(tensor_copy_from(x, column));
+    EXPECT(x, 1, 1, 1, 4, 4, 4, 7, 7, 7);
+    Tensor *last = STRIDED(x, SCALAR, 8, 0);
+    ck_assert(tensor_add_(x, last, -1));
+    EXPECT(x, -6, -6, -6, -3, -3, -3, 0, 0, 0);
+    tensor_release(last);
+    tensor_release(column);
+    tensor_release(x);
+}
+END_TEST
+
+/* x = torch.arange(6.).view(2, 3); x.add_(y, alpha=alpha), printed with float.hex */
+START_TEST(add_broadcasts_and_scales) {
+    Tensor *x = counting(SHAPE(2, 3));
+    Tensor *y = tensor_from_doubles(SHAPE(3), (const double[]){1, 2, 3});
+    ck_assert(tensor_add_(x, y, -0.5));
+    EXPECT(x, -0.5, 0, 0.5, 2.5, 3, 3.5);
+    tensor_release(x);
+    x = counting(SHAPE(6));
+    ck_assert(tensor_add_(x, x, 0.1));
+    EXPECT(x, 0, 0x1.19999ap+0, 0x1.19999ap+1, 0x1.a66666p+1, 0x1.19999ap+2, 0x1.6p+2);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+/* x.add_(x.t().clone(), alpha=2) on torch.arange(9.).view(3, 3), and the same on a larger x. */
+START_TEST(add_of_a_transposed_self) {
+    Tensor *x = counting(SHAPE(3, 3));
+    Tensor *turned = STRIDED(x, SHAPE(3, 3), 0, 1, 3);
+    ck_assert(tensor_add_(x, turned, 2));
+    EXPECT(x, 0, 7, 14, 5, 12, 19, 10, 17, 24);
+    tensor_release(turned);
+    tensor_release(x);
+    enum { N = 37 };
+    x = counting(SHAPE(N, N));
+    turned = STRIDED(x, SHAPE(N, N), 0, 1, N);
+    ck_assert(tensor_add_(turned, x, 1));
+    for (int i = 0; i < N * N; i++) ck_assert_double_eq(number(x, i), i + i % N * N + i / N);
+    tensor_release(turned);
+    tensor_release(x);
+}
+END_TEST
+
+/* ---- transposed operands, small and large ---------------------------------------------------- */
+
+static const int turned_sizes[][2] = {{15, 40},  {16, 16}, {16, 300}, {17, 257}, {40, 272},
+                                      {300, 16}, {33, 1},  {64, 513}, {3, 5000}, {5000, 3}};
+
+/* A tensor (2, rows, columns) with strides (rows columns, 1, rows): each matrix is stored
+ * transposed. Its elements are 0, 1, 2, ... in row-major order; the first one is the second element
+ * of the storage. */
+static Tensor *counting_turned(DType dtype, int64_t rows, int64_t columns) {
+    tensor_set_default_dtype(F64);
+    Tensor *stored = counting(SHAPE(2 * rows * columns + 1));
+    tensor_set_default_dtype(F32);
+    for (int64_t i = 0; i < 2 * rows * columns; i++) {
+        const int64_t matrix = i / (rows * columns), row = i / columns % rows;
+        ((double *)stored->data)[1 + matrix * rows * columns + i % columns * rows + row] =
+            (double)i;
+    }
+    Tensor *typed = tensor_to(stored, dtype);
+    Tensor *x = STRIDED(typed, SHAPE(2, rows, columns), 1, rows * columns, 1, rows);
+    tensor_release(stored);
+    tensor_release(typed);
+    return x;
+}
+
+START_TEST(turned_operands_are_what_they_were) {
+    const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
+    for (DType dtype = F32; dtype <= BOOL; dtype++) {
+        int64_t wrong = 0; /* many elements: an assertion for each would take too long */
+        Tensor *x = counting_turned(dtype, rows, columns);
+        Tensor *clone = tensor_clone(x);
+        Tensor *as_f64 = tensor_to(x, F64);
+        Tensor *as_f32 = tensor_to(x, F32);
+        Tensor *sum = tensor_clone(clone);
+        if (dtype != BOOL) ck_assert(tensor_add_(sum, x, 2));
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            const double want = dtype == BOOL ? i > 0 : (double)i, times = dtype == BOOL ? 1 : 3;
+            wrong += number(clone, i) != want || number(sum, i) != times * want;
+            wrong += number(as_f64, i) != want || number(as_f32, i) != want;
+        }
+        ck_assert_int_eq(wrong, 0);
+        Tensor *all[] = {x, clone, as_f64, as_f32, sum};
+        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+/* Some operands are transposed, others are not, one occurs twice. The result may be transposed,
+ * too. */
+START_TEST(turned_operands_meet_others) {
+    int64_t wrong = 0;
+    const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
+    Tensor *x = counting_turned(F32, rows, columns);
+    Tensor *dense = tensor_clone(x);
+    Tensor *positive = counting_turned(BOOL, rows, columns);
+    tape_begin_no_grad();
+    Tensor *square = tape_end_keeping(ag_mul(x, x));
+    tape_begin_no_grad();
+    Tensor *chosen = tape_end_keeping(ag_where(positive, x, ag_add_scalar(dense, -1)));
+    ck_assert(tensor_add_(x, dense, 1));
+    ck_assert(tensor_add_(x, x, 1));
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        wrong += number(square, i) != (double)((float)i * (float)i);
+        wrong += number(chosen, i) != (i > 0 ? (double)i : -1);
+        wrong += number(x, i) != 4 * (double)i;
+    }
+    ck_assert(tensor_copy_from(x, square));
+    for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(x, i) != number(square, i);
+    ck_assert_int_eq(wrong, 0);
+    Tensor *all[] = {x, dense, positive, square, chosen};
+    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* A tensor (2, 18, 20, 33) whose last three dimensions have the order of permutation i in memory.
+ */
+static Tensor *counting_in_order(int i) {
+    static const int orders[6][3] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
+                                     {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
+    const Shape shape = SHAPE(2, 18, 20, 33);
+    Tensor *stored = counting(SHAPE(tensor_numel(&(Tensor){.shape = shape})));
+    int64_t stride[4] = {18 * 20 * 33}, step = 1;
+    for (int d = 2; d >= 0; d--) {
+        stride[orders[i][d]] = step;
+        step *= shape.dim[orders[i][d]];
+    }
+    Tensor *x = tensor_as_strided(stored, shape, stride, 0);
+    tensor_release(stored);
+    return x;
+}
+
+START_TEST(operands_are_turned_in_any_dimensions) {
+    int64_t wrong = 0;
+    for (int j = 0; j < 6; j++) {
+        Tensor *x = counting_in_order(_i);
+        Tensor *y = counting_in_order(j);
+        Tensor *before = tensor_clone(x);
+        tape_begin_no_grad();
+        Tensor *sum = tape_end_keeping(ag_add(x, y));
+        ck_assert(tensor_add_(x, y, 2));
+        for (int64_t i = 0; i < tensor_numel(x); i++) {
+            wrong += number(before, i) != (double)place(x, i);
+            wrong += number(sum, i) != (double)(place(x, i) + place(y, i));
+            wrong += number(x, i) != (double)(place(x, i) + 2 * place(y, i));
+        }
+        ck_assert(tensor_copy_from(x, y));
+        for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(x, i) != (double)place(y, i);
+        ck_assert_int_eq(wrong, 0);
+        Tensor *all[] = {x, y, before, sum};
+        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+/* Runs in a thread with a stack of 128 KiB, the size that some systems give. */
+static void *clone_turned(void *of) {
+    Tensor *clone = tensor_clone(of);
+    for (int i = 0; i < 8; i++) tensor_add_(clone, of, 1); /* a failure shows in the numbers */
+    return clone;
+}
+
+START_TEST(turning_takes_a_small_stack) {
+    int64_t wrong = 0;
+    Tensor *x = counting_turned(F32, 300, 300);
+    Tensor *clone = NULL;
+    pthread_attr_t small;
+    pthread_t thread;
+    ck_assert_int_eq(pthread_attr_init(&small), 0);
+    ck_assert_int_eq(pthread_attr_setstacksize(&small, 128 << 10), 0);
+    ck_assert_int_eq(pthread_create(&thread, &small, clone_turned, x), 0);
+    ck_assert_int_eq(pthread_join(thread, (void **)&clone), 0);
+    for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(clone, i) != 9 * (double)i;
+    ck_assert_int_eq(wrong, 0);
+    pthread_attr_destroy(&small);
+    tensor_release(clone);
+    tensor_release(x);
+}
+END_TEST
+
+/* Kernels that write a second operand, or that take strides, work with transposed operands, too. */
+START_TEST(turned_operands_may_be_written_and_indexed) {
+    int64_t wrong = 0;
+    const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
+    Tensor *x = counting_turned(F32, rows, columns);
+    Tensor *b = counting_turned(F32, rows, columns);
+    Tensor *dense = tensor_clone(x);
+    Tensor *dense_b = tensor_clone(b);
+    Tensor *g = tensor_clone(x);
+    ck_assert(tensor_mul_(b, 2) && tensor_mul_(dense_b, 2)); /* m = .5 m + .5 g, x -= .5 m */
+    const AdamWStep s = {.beta1 = 0.5, .beta2 = 1, .eps = 1, .keep = 1, .rate = 0.5, .unbias = 1};
+    Tensor *v = tensor_zeros_like(x);
+    Tensor *dense_v = tensor_zeros_like(x);
+    ck_assert(tensor_adamw_(x, dense_b, dense_v, g, s) && tensor_adamw_(dense, b, v, g, s));
+    for (int64_t i = 0; i < tensor_numel(x); i++) {
+        wrong += number(x, i) != 0.25 * (double)i;
+        wrong += number(dense, i) != 0.25 * (double)i;
+        wrong += number(b, i) != 1.5 * (double)i;
+        wrong += number(dense_b, i) != 1.5 * (double)i;
+    }
+    Tensor *last = tensor_from_int64s(SHAPE(1, 1, 1), (int64_t[]){1});
+    tape_begin_no_grad();
+    Tensor *picked = tape_end_keeping(ag_gather(x, 0, ag_expand(last, SHAPE(2, rows, columns))));
+    expect_form(picked, F32, SHAPE(2, rows, columns));
+    for (int64_t i = 0; i < tensor_numel(picked); i++)
+        wrong += number(picked, i) != 0.25 * (double)(i % (rows * columns) + rows * columns);
+    ck_assert_int_eq(wrong, 0);
+    Tensor *all[] = {x, b, dense, dense_b, g, v, dense_v, last, picked};
+    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* x.mul_(.1) of torch.arange(6.) in float32 and float64: the factor is rounded to the type first.
+ */
+START_TEST(integers_are_added_and_scaled) {
+    Tensor *x = tensor_from_int64s(SHAPE(3), (int64_t[]){1, INT64_MAX, -5});
+    Tensor *y = tensor_from_int64s(SCALAR, (int64_t[]){2});
+    ck_assert(tensor_add_(x, y, -3));
+    const int64_t *element = x->data;
+    ck_assert(element[0] == -5 && element[1] == INT64_MAX - 6 && element[2] == -11);
+    ck_assert(tensor_mul_(x, 2));
+    ck_assert(element[0] == -10 && element[1] == -14 && element[2] == -22);
+    ck_assert_uint_eq(x->storage->version, 2);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(mul_scales) {
+    Tensor *x = counting(SHAPE(6));
+    ck_assert(tensor_mul_(x, 0.1));
+    EXPECT(x, 0, 0x1.99999ap-4, 0x1.99999ap-3, 0x1.333334p-2, 0x1.99999ap-2, 0.5);
+    ck_assert(tensor_mul_(x, -INF));
+    EXPECT(x, NOT, -INF, -INF, -INF, -INF, -INF);
+    tensor_release(x);
+    tensor_set_default_dtype(F64);
+    x = counting(SHAPE(2, 2));
+    ck_assert(tensor_mul_(x, 0.1));
+    EXPECT(x, 0, 0x1.999999999999ap-4, 0x1.999999999999ap-3, 0x1.3333333333334p-2);
+    tensor_release(x);
+}
+END_TEST
+
+/* m = .5 * 4 + .5 * 2 = 3, v = .75 * 4 + .25 * 4 = 4, x = .5 * 1 - .25 * 3 / (2 / .5 + 2) */
+START_TEST(a_step_of_adamw) {
+    for (int64_t step = 1; step <= 2; step++) {
+        Tensor *base = tensor_ones(SHAPE(40));
+        Tensor *x = STRIDED(base, SHAPE(20), 0, step);
+        Tensor *m = tensor_full(SHAPE(20), 4);
+        Tensor *v = tensor_full(SHAPE(20), 4);
+        Tensor *g = tensor_full(SHAPE(20), 2);
+        const AdamWStep s = {0.5, 0.75, .eps = 2, .keep = 0.5, .rate = 0.25, .unbias = 0.5};
+        ck_assert(tensor_adamw_(x, m, v, g, s));
+        for (int i = 0; i < 20; i++) {
+            ck_assert_double_eq(tensor_get(m, i), 3);
+            ck_assert_double_eq(tensor_get(v, i), 4);
+            ck_assert_double_eq(tensor_get(x, i), 0.375);
+        }
+        ck_assert_double_eq(tensor_get(base, step == 1 ? 20 : 1), 1);
+        ck_assert(x->storage->version && m->storage->version && v->storage->version);
+        Tensor *all[] = {x, base, m, v, g};
+        for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    }
+}
+END_TEST
+
+START_TEST(steps_that_cannot_be) {
+    Tensor *x = counting(SHAPE(2));
+    Tensor *longer = counting(SHAPE(3));
+    Tensor *whole = tensor_arange(0, 2, 1);
+    Tensor *wide = STRIDED(x, SHAPE(2, 2), 0, 0, 1);
+    Tensor *ints = tensor_to(whole, I64);
+    ck_assert(!tensor_adamw_(NULL, x, x, x, (AdamWStep){0}));
+    expect_error("adamw_: the tensor is NULL");
+    ck_assert(!tensor_adamw_(x, x, NULL, x, (AdamWStep){0}));
+    expect_error("adamw_: the tensor is NULL");
+    ck_assert(!tensor_adamw_(x, x, x, longer, (AdamWStep){0}));
+    expect_error("adamw_: float32 (2,) and float32 (3,): shapes and types must be equal");
+    ck_assert(!tensor_adamw_(ints, ints, ints, ints, (AdamWStep){0}));
+    expect_error("adamw_: x is int64: it must be a float");
+    ck_assert(!tensor_adamw_(wide, x, x, x, (AdamWStep){0}));
+    expect_error("adamw_: x is (2, 2) and expanded: several elements share one place");
+    ck_assert(!tensor_adamw_(x, x, x, ints, (AdamWStep){0}));
+    expect_error("adamw_: float32 (2,) and int64 (2,): shapes and types must be equal");
+    EXPECT(x, 0, 1);
+    Tensor *all[] = {x, longer, whole, wide, ints};
+    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* The sum of squares is computed in float64, also for float32. 100 elements are not a multiple of a
+ * vector. */
+START_TEST(squares_are_summed_in_float64) {
+    Tensor *large = tensor_full(SHAPE(2), 1e30);
+    Tensor *x = counting(SHAPE(10, 10));
+    Tensor *none = tensor_ones(SHAPE(0));
+    Tensor *turned = STRIDED(x, SHAPE(10, 10), 0, 1, 10);
+    Tensor *ints = tensor_to(x, I64);
+    Tensor *column = STRIDED(x, SHAPE(4), 2, 10);
+    Tensor *same = STRIDED(x, SHAPE(3), 5, 0);
+    ck_assert_double_eq(tensor_sum_of_squares(column), 4 + 144 + 484 + 1024);
+    ck_assert_double_eq(tensor_sum_of_squares(same), 75);
+    tensor_release(column);
+    tensor_release(same);
+    ck_assert_double_eq_tol(tensor_sum_of_squares(large) / 2e60, 1, 1e-7);
+    ck_assert_double_eq(tensor_sum_of_squares(x), 328350);
+    ck_assert_double_eq(tensor_sum_of_squares(turned), 328350);
+    ck_assert_double_eq(tensor_sum_of_squares(none), 0);
+    ck_assert(isnan(tensor_sum_of_squares(NULL)));
+    expect_error("sum_of_squares: the tensor is NULL");
+    ck_assert(isnan(tensor_sum_of_squares(ints)));
+    expect_error("sum_of_squares: x is int64: it must be a float");
+    Tensor *all[] = {large, x, none, turned, ints};
+    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* The norm is right where its square is too large or too small for float64. */
+START_TEST(norms_fit_where_squares_do_not) {
+    static const double sizes[] = {1e-320, 1e-200, 1e-160, 1, 1e154, 1e200, 1e307};
+    tensor_set_default_dtype(F64);
+    for (int i = 0; i < 7; i++) {
+        const double tolerance = sizes[i] < DBL_MIN ? 1e-3 : 1e-15;
+        Tensor *x = tensor_from_doubles(SHAPE(2), (double[]){3 * sizes[i], -4 * sizes[i]});
+        ck_assert_double_eq_tol(tensor_norm(x) / (5 * sizes[i]), 1, tolerance);
+        tensor_release(x);
+    }
+    tensor_set_default_dtype(F32);
+    Tensor *x = tensor_full(SHAPE(1000), 3e38);
+    Tensor *row = STRIDED(x, SHAPE(500), 0, 2);
+    ck_assert_double_eq_tol(tensor_norm(row) / 3e38, sqrt(500), 1e-5);
+    Tensor *odd = tensor_from_doubles(SHAPE(2), (double[]){(double)INFINITY, 1});
+    ck_assert(isinf(tensor_norm(odd)));
+    ck_assert(tensor_set(odd, (double)NAN, 1) && isnan(tensor_norm(odd)));
+    Tensor *ints = tensor_to(odd, I64);
+    ck_assert(isnan(tensor_norm(ints)));
+    expect_error("norm: x is int64: it must be a float");
+    ck_assert(isnan(tensor_norm(NULL)));
+    expect_error("norm: the tensor is NULL");
+    Tensor *all[] = {x, row, odd, ints};
+    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+}
+END_TEST
+
+/* torch.empty(0, 1).expand(0, 3) can be written, because it has no elements that share memory. */
+START_TEST(nothing_can_be_written) {
+    Tensor *none = tensor_ones(SHAPE(0, 3));
+    Tensor *source = tensor_ones(SHAPE(3));
+    Tensor *expanded = STRIDED(none, SHAPE(0, 3), 0, 1, 0);
+    Tensor *all[] = {none, expanded};
+    for (int i = 0; i < 2; i++) {
+        ck_assert(tensor_fill(all[i], 1) && tensor_mul_(all[i], 2));
+        ck_assert(tensor_copy_from(all[i], source) && tensor_add_(all[i], source, 1));
+    }
+    tensor_release(expanded);
+    tensor_release(none);
+    tensor_release(source);
+}
+END_TEST
+
+/* A dimension of size 1 may have stride 0: no elements share memory. */
+START_TEST(a_single_place_is_not_shared) {
+    Tensor *x = counting(SHAPE(4));
+    Tensor *view = STRIDED(x, SHAPE(1, 2), 1, 0, 1);
+    ck_assert(tensor_fill(view, 9));
+    EXPECT(x, 0, 9, 9, 3);
+    tensor_release(view);
+    tensor_release(x);
+}
+END_TEST
+
+static bool bad_write(int i, Tensor *x, Tensor *ints, Tensor *bools, Tensor *wide,
+                      const Tensor *two) {
+    switch (i) {
+    case 0: return tensor_copy_from(NULL, x);
+    case 1: return tensor_copy_from(x, NULL);
+    case 2: return tensor_copy_from(x, ints);
+    case 3: return tensor_copy_from(x, two);
+    case 4: return tensor_copy_from(wide, x);
+    case 5: return tensor_fill(NULL, 1);
+    case 6: return tensor_fill(wide, 1);
+    case 7: return tensor_add_(NULL, x, 1);
+    case 8: return tensor_add_(x, NULL, 1);
+    case 9: return tensor_add_(x, ints, 1);
+    case 10: return tensor_add_(x, two, 1);
+    case 11: return tensor_add_(wide, x, 1);
+    case 12: return tensor_add_(ints, ints, 0.5);
+    case 13: return tensor_mul_(NULL, 1);
+    case 14: return tensor_mul_(wide, 1);
+    case 15: return tensor_mul_(ints, 2.5);
+    case 17: return tensor_mul_(ints, 1e19);
+    case 18: return tensor_mul_(bools, 1);
+    case 19: return tensor_add_(bools, bools, 1);
+    case 20: return tensor_set(NULL, 1, 0);
+    case 21: return tensor_set(x, 1, 3);
+    case 22: return tensor_set(x, 1, 0, 0);
+    case 23: return tensor_set(wide, 1, 0, 0);
+    case 24: return tensor_set(x, 1e300, 0);
+    case 25: return tensor_set(ints, NOT, 0);
+    default: return tensor_copy_from(x, wide); /* (2, 3) into (3): an error in torch, too */
+    }
+}
+
+static const char *const WRITE_SENTENCES[] = {
+    "copy_from: the tensor is NULL",
+    "copy_from: the tensor is NULL",
+    "copy_from: the types float32 and int64 must be equal; convert one with tensor_to",
+    "copy_from: (2,) cannot be broadcast to (3,)",
+    "copy_from: x is (2, 3) and expanded: several elements share one place",
+    "fill: the tensor is NULL",
+    "fill: x is (2, 3) and expanded: several elements share one place",
+    "add_: the tensor is NULL",
+    "add_: the tensor is NULL",
+    "add_: the types float32 and int64 must be equal; convert one with tensor_to",
+    "add_: (2,) cannot be broadcast to (3,)",
+    "add_: x is (2, 3) and expanded: several elements share one place",
+    "add_: x is int64 and the number is 0.5: it must be whole; convert x with tensor_to",
+    "mul_: the tensor is NULL",
+    "mul_: x is (2, 3) and expanded: several elements share one place",
+    "mul_: x is int64 and the number is 2.5: it must be whole; convert x with tensor_to",
+    "copy_from: (2, 3) cannot be broadcast to (3,)",
+    "mul_: int64 cannot hold 1e+19",
+    "mul_: x is bool: it must be float32, float64 or int64",
+    "add_: x is bool: it must be float32, float64 or int64",
+    "set: the tensor is NULL",
+    "set: there is no element (3,) in x, which is (3,)",
+    "set: there is no element (0, 0) in x, which is (3,)",
+    "set: x is (2, 3) and expanded: several elements share one place",
+    "set: float32 cannot hold 1e+300",
+    "set: int64 cannot hold nan",
+};
+
+START_TEST(a_refused_write_writes_nothing) {
+    Tensor *x = counting(SHAPE(3));
+    Tensor *ints = tensor_to(x, I64);
+    Tensor *wide = STRIDED(x, SHAPE(2, 3), 0, 0, 1);
+    Tensor *two = tensor_ones(SHAPE(2));
+    Tensor *bools = tensor_to(x, BOOL);
+    REFUSES(bad_write(_i, x, ints, bools, wide, two), WRITE_SENTENCES[_i]);
+    tensor_release(bools);
+    EXPECT(x, 0, 1, 2);
+    EXPECT(ints, 0, 1, 2);
+    ck_assert_uint_eq(x->storage->version, 0);
+    ck_assert_uint_eq(ints->storage->version, 0);
+    Tensor *all[] = {x, ints, wide, two};
+    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+}
+END_TEST
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+START_TEST(the_first_error_stays) {
+    ck_assert_ptr_null(tensor_error());
+    tensor_clear_error(); /* no error is pending */
+    ck_assert_ptr_null(tensor_fail("%s is %d: %s", "a", 7, "no"));
+    ck_assert_ptr_null(tensor_fail("the second"));
+    ck_assert_ptr_null(tensor_arange(0, 1, 0));
+    ck_assert_str_eq(tensor_error(), "a is 7: no");
+    ck_assert_str_eq(tensor_error(), "a is 7: no"); /* reading the error does not clear it */
+    tensor_clear_error();
+    ck_assert_ptr_null(tensor_error());
+    FAILS(tensor_fail("%s", ""), "");
+}
+END_TEST
+
+START_TEST(a_sentence_may_quote_the_one_before) {
+    tensor_fail("the list is %s", "empty");
+    const char *cause = tensor_error();
+    tensor_clear_error();
+    FAILS(tensor_fail("loading: %s", cause), "loading: the list is empty");
+}
+END_TEST
+
+START_TEST(a_sentence_may_be_long) {
+    char word[2000];
+    memset(word, 'w', sizeof word - 1);
+    word[sizeof word - 1] = 0;
+    tensor_fail("%s", word);
+    size_t length = strlen(tensor_error());
+    ck_assert_uint_ge(length, 255);
+    ck_assert_mem_eq(tensor_error(), word, length);
+    tensor_clear_error();
+}
+END_TEST
+
+/* A long sentence is cut between characters, as all texts of tensor_snprintf are. */
+START_TEST(a_sentence_is_cut_between_characters) {
+    char text[10], long_text[2001] = "";
+    for (int i = 0; i < 1000; i++) strcat(long_text, "\xc3\xa9");
+    tensor_fail("%s", long_text);
+    const size_t length = strlen(tensor_error());
+    ck_assert(length % 2 == 0 && length >= 255);
+    ck_assert_mem_eq(tensor_error(), long_text, length);
+    tensor_clear_error();
+    ck_assert_int_eq(tensor_snprintf(text, sizeof text, "%s", long_text), 2000);
+    ck_assert_str_eq(text, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    ck_assert_int_eq(tensor_snprintf(text, 3, "\xf0\x9f\x98\x80"), 4);
+    ck_assert_str_eq(text, "");
+    ck_assert_int_eq(tensor_snprintf(text, 5, "\xf0\x9f\x98\x80"), 4);
+    ck_assert_str_eq(text, "\xf0\x9f\x98\x80");
+    ck_assert_int_eq(tensor_snprintf(text, 6, "\x80\x80\x80\x80\x80\x80\x80"), 7);
+    ck_assert_uint_eq(strlen(text), 5);
+    ck_assert_int_eq(tensor_snprintf(text, 1, "\xc3\xa9"), 2);
+    ck_assert_str_eq(text, "");
+    ck_assert_int_eq(tensor_snprintf(NULL, 0, "\xc3\xa9"), 2);
+}
+END_TEST
+
+static Tensor *maker(int i, const Tensor *x, Tensor **indices) {
+    const Shape shape = SHAPE(2);
+    static const float one_float[2];
+    static const double one_double[2];
+    static const int64_t one_int[2];
+    static const bool one_bool[2];
+    switch (i) {
+    case 0: return tensor_empty(shape);
+    case 1: return tensor_zeros(shape);
+    case 2: return tensor_ones(shape);
+    case 3: return tensor_full(shape, 3);
+    case 4: return tensor_arange(0, 3, 1);
+    case 5: return tensor_eye(2);
+    case 6: return tensor_from_doubles(shape, one_double);
+    case 7: return tensor_from_floats(shape, one_float);
+    case 8: return tensor_from_int64s(shape, one_int);
+    case 9: return tensor_from_bools(shape, one_bool);
+    case 10: return tensor_clone(x);
+    case 11: return tensor_to(x, I64);
+    case 12: return STRIDED(x, shape, 0, 1);
+    case 13: return tensor_sort(x, NULL);
+    case 14: return tensor_sort(x, indices);
+    case 15: return tensor_arange(0, 0, 1);
+    case 16: return tensor_empty(SHAPE(0));
+    case 17: return tensor_full_of(shape, 3, I64);
+    case 18: return tensor_arange_of(0, 3, 1, I64);
+    case 19: return tensor_zeros_like(x);
+    default: return STRIDED(x, SHAPE(0), 0, 1);
+    }
+}
+enum { MAKERS = 21 };
+
+START_TEST(nothing_is_made_while_an_error_is_pending) {
+    Tensor *x = tensor_ones(SHAPE(2));
+    Tensor *indices = NULL;
+    tensor_fail("the first mistake");
+    ck_assert_ptr_null(maker(_i, x, &indices));
+    ck_assert_int_eq(tensor_live(), live_before + 1);
+    expect_error("the first mistake");
+    Tensor *y = maker(_i, x, &indices); /* after the error was cleared, the call succeeds */
+    ck_assert_ptr_nonnull(y);
+    tensor_release(indices);
+    tensor_release(y);
+    tensor_release(x);
+}
+END_TEST
+
+START_TEST(nothing_is_written_while_an_error_is_pending) {
+    Tensor *x = counting(SHAPE(3));
+    Tensor *y = tensor_ones(SHAPE(3));
+    tensor_fail("the first mistake");
+    ck_assert(!tensor_fill(x, 9));
+    ck_assert(!tensor_set(x, 9, 0));
+    ck_assert(!tensor_copy_from(x, y));
+    ck_assert(!tensor_add_(x, y, 1));
+    ck_assert(!tensor_mul_(x, 2));
+    expect_error("the first mistake");
+    EXPECT(x, 0, 1, 2);
+    ck_assert_uint_eq(x->storage->version, 0);
+    tensor_release(x);
+    tensor_release(y);
+}
+END_TEST
+
+START_TEST(null_is_never_a_reason_that_hides_the_first) {
+    tensor_fail("the first mistake");
+    Tensor *none = tensor_ones(SHAPE(2));
+    ck_assert_ptr_null(tensor_clone(none));
+    ck_assert_ptr_null(tensor_sort(none, NULL));
+    ck_assert_double_nan(tensor_item(none));
+    ck_assert_double_nan(tensor_get(none, 0));
+    ck_assert(!tensor_to_doubles(none, NULL));
+    ck_assert(!tensor_allclose(none, none, 1, 1));
+    ck_assert_int_eq(tensor_numel(none), 0);
+    expect_error("the first mistake");
+}
+END_TEST
+
+START_TEST(text_for_sentences) {
+    ck_assert_str_eq(tensor_shape_text(SCALAR), "()");
+    ck_assert_str_eq(tensor_shape_text(SHAPE(3)), "(3,)");
+    ck_assert_str_eq(tensor_shape_text(SHAPE(2, 4, 6)), "(2, 4, 6)");
+    ck_assert_str_eq(tensor_shape_text(SHAPE(0, -1)), "(0, -1)");
+    const int64_t m = INT64_MIN;
+    ck_assert_str_eq(tensor_shape_text(SHAPE(m, m, m, m, m, m, m, m)),
+                     "(-9223372036854775808, -9223372036854775808, -9223372036854775808, "
+                     "-9223372036854775808, -9223372036854775808, -9223372036854775808, "
+                     "-9223372036854775808, -9223372036854775808)");
+    ck_assert_str_eq(tensor_dtype_name(F32), "float32");
+    ck_assert_str_eq(tensor_dtype_name(F64), "float64");
+    ck_assert_str_eq(tensor_dtype_name(I64), "int64");
+    ck_assert_str_eq(tensor_dtype_name(BOOL), "bool");
+    ck_assert_str_eq(tensor_name_text("W_q.weight"), "W_q.weight");
+    ck_assert_str_eq(tensor_name_text("a\tb\n\x7f"), "a?b??");
+    ck_assert_str_eq(tensor_name_text("\xc3\xa9\x80\xc3"), "\xc3\xa9??");
+    const char *sixty = "123456789 123456789 123456789 123456789 123456789 123456789 ";
+    char longer[64], text[64];
+    snprintf(longer, sizeof longer, "%sx", sixty);
+    snprintf(text, sizeof text, "%s...", sixty);
+    ck_assert_str_eq(tensor_name_text(sixty), sixty);
+    ck_assert_str_eq(tensor_name_text(longer), text);
+    memcpy(longer + 59, "\xc3\xa9", 3); /* a letter of two bytes is not cut in two */
+    memcpy(text + 59, "...", 4);
+    ck_assert_str_eq(tensor_name_text(longer), text);
+}
+END_TEST
+
+/* ---- threads: what one does is nothing to the other ------------------------------------------ */
+
+/* The assertions of Check work only in the main thread, so a thread only stores what it saw. */
+typedef struct {
+    bool began_clean, began_f32, made, failed, still_f32;
+    char sentence[100];
+    Tensor *given;
+} Notes;
+
+static void *other_thread(void *argument) {
+    Notes *notes = argument;
+    notes->began_clean = tensor_error() == NULL;
+    notes->began_f32 = tensor_default_dtype() == F32;
+    Tensor *x = tensor_arange(0, 3, 1);
+    notes->made = x && x->dtype == F32 && number(x, 2) > 1;
+    tensor_release(x);
+    notes->failed = tensor_clone(NULL) == NULL;
+    snprintf(notes->sentence, sizeof notes->sentence, "%s", tensor_error());
+    notes->still_f32 = tensor_set_default_dtype(F32) && tensor_set_default_dtype(F64);
+    tensor_release(notes->given);
+    return NULL;
+}
+
+static void run_thread(void *(*body)(void *), void *argument) {
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, body, argument), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+
+START_TEST(each_thread_has_its_own_error_and_default_type) {
+    Notes notes = {.given = NULL};
+    tensor_set_default_dtype(F64);
+    tensor_fail("mine");
+    run_thread(other_thread, &notes);
+    ck_assert(notes.began_clean && notes.began_f32 && notes.made && notes.failed);
+    ck_assert_str_eq(notes.sentence, "clone: the tensor is NULL");
+    ck_assert_int_eq(tensor_default_dtype(), F64);
+    expect_error("mine");
+}
+END_TEST
+
+START_TEST(a_default_type_set_elsewhere_stays_there) {
+    Notes notes = {.given = NULL};
+    run_thread(other_thread, &notes);
+    ck_assert(notes.still_f32);
+    ck_assert_int_eq(tensor_default_dtype(), F32);
+    ck_assert_ptr_null(tensor_error());
+}
+END_TEST
+
+START_TEST(a_tensor_may_be_released_in_another_thread) {
+    Notes notes = {.given = counting(SHAPE(1000))};
+    ck_assert_int_eq(tensor_live(), live_before + 1);
+    run_thread(other_thread, &notes);
+    ck_assert_int_eq(tensor_live(), live_before);
+}
+END_TEST
+
+static void *makes_a_tensor(void *argument) {
+    Tensor **x = argument;
+    for (int i = 0; i < 100; i++)
+        tensor_release(tensor_ones(SHAPE(i))); /* fill the cache of the
+                                                * thread */
+    *x = tensor_full(SHAPE(1000), 3);
+    return NULL;
+}
+
+START_TEST(a_tensor_outlives_the_thread_that_made_it) {
+    Tensor *x = NULL;
+    run_thread(makes_a_tensor, &x);
+    expect_form(x, F32, SHAPE(1000));
+    for (int i = 0; i < 1000; i++) ck_assert_double_eq(number(x, i), 3);
+    ck_assert_int_eq(tensor_live(), live_before + 1);
+    tensor_release(x);
+}
+END_TEST
+
+static void *counts_many(void *argument) {
+    Tensor *x[8] = {NULL};
+    for (int i = 0; i < 4000; i++) {
+        tensor_release(x[i % 8]);
+        x[i % 8] = tensor_empty(SHAPE(i % 50));
+    }
+    for (int i = 0; i < 8; i++) tensor_release(x[i]);
+    return argument;
+}
+
+START_TEST(live_counts_right_from_many_threads) {
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, counts_many, NULL), 0);
+    for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    ck_assert_int_eq(tensor_live(), live_before);
+}
+END_TEST
+
+/* ---- the suite ------------------------------------------------------------------------------- */
+
+static TCase *add_case(Suite *suite, const char *name) {
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+static void add_making(Suite *suite) {
+    TCase *creation = add_case(suite, "creation");
+    tcase_add_test(creation, constants_are_made_in_the_default_type);
+    tcase_add_test(creation, constants_are_made_in_any_type);
+    tcase_add_test(creation, zeros_like_have_the_shape_and_type);
+    tcase_add_test(creation, from_copies_the_array);
+    tcase_add_test(creation, from_an_array_of_nothing_needs_no_array);
+    tcase_add_test(creation, strides_are_row_major);
+    tcase_add_test(creation, eye_has_corners_too);
+    tcase_add_test(creation, arange_counts_like_torch);
+    tcase_add_test(creation, a_long_arange_does_not_drift);
+    tcase_add_test(creation, an_arange_of_int64_is_exact);
+    tcase_add_test(creation, arange_of_nothing);
+    tcase_add_loop_test(creation, arange_needs_a_way, 0, COUNT(ARANGE_SENTENCES));
+    tcase_add_loop_test(creation, what_cannot_be_made_is_said, 0, COUNT(CREATION_SENTENCES));
+    tcase_add_test(creation, the_default_type_is_a_float);
+    TCase *lifetime = add_case(suite, "lifetime");
+    tcase_add_test(lifetime, references_are_counted);
+    tcase_add_test(lifetime, a_view_keeps_the_bytes_alive);
+    tcase_add_test(lifetime, a_gradient_goes_with_its_tensor);
+    tcase_add_test(lifetime, freed_memory_is_used_again);
+    tcase_add_test(lifetime, an_emptied_cache_gives_memory_back);
+    tcase_add_test(lifetime, an_impossible_size_is_refused);
+    tcase_add_test(lifetime, blocks_of_all_sizes_are_apart);
+}
+
+static void add_copies(Suite *suite) {
+    TCase *copies = add_case(suite, "copies");
+    tcase_add_test(copies, floats_convert_like_torchs);
+    tcase_add_test(copies, integers_and_bools_convert_like_torchs);
+    tcase_add_test(copies, an_integer_is_rounded_to_a_float_once);
+    tcase_add_test(copies, to_needs_a_tensor_and_a_type);
+    tcase_add_test(copies, a_clone_is_contiguous_and_apart);
+    tcase_add_test(copies, clones_of_odd_views);
+    tcase_add_test(copies, views_do_not_outgrow_int64);
+    TCase *sorting = add_case(suite, "sort");
+    tcase_add_test(sorting, nan_sorts_last_and_equals_stay_in_order);
+    tcase_add_test(sorting, sort_is_stable_over_many_ties);
+    tcase_add_test(sorting, integers_beyond_doubles_sort_exactly);
+    tcase_add_test(sorting, bools_sort_false_first);
+    tcase_add_test(sorting, sort_takes_any_strides);
+    tcase_add_test(sorting, sort_of_little_or_nothing);
+    tcase_add_test(sorting, sort_fails_with_no_indices);
+}
+
+static void add_access(Suite *suite) {
+    TCase *access = add_case(suite, "access");
+    tcase_add_test(access, contiguous_is_what_torch_says);
+    tcase_add_test(access, item_is_the_only_element);
+    tcase_add_test(access, get_takes_plain_ints_and_counts_from_the_end);
+    tcase_add_test(access, get_of_a_scalar_takes_no_index);
+    tcase_add_test(access, get_outside_is_said);
+    tcase_add_test(access, to_doubles_reads_everything);
+    tcase_add_test(access, to_int64s_reads_everything);
+    tcase_add_test(access, a_size_can_be_read_while_an_error_is_pending);
+    tcase_add_test(access, allclose_says_what_torch_says);
+    tcase_add_test(access, integers_are_compared_exactly);
+    tcase_add_test(access, allclose_looks_at_every_element);
+    tcase_add_test(access, allclose_takes_strides_but_no_other_shape_or_type);
+    TCase *writes = add_case(suite, "writes");
+    tcase_add_test(writes, a_write_bumps_the_version_of_the_bytes);
+    tcase_add_test(writes, fill_converts_the_number);
+    tcase_add_test(writes, set_writes_one_element);
+    tcase_add_test(writes, writes_through_views_touch_nothing_else);
+    tcase_add_test(writes, copy_from_broadcasts);
+    tcase_add_test(writes, every_type_can_be_copied);
+    tcase_add_test(writes, overlapping_copies_read_before_they_write);
+    tcase_add_test(writes, a_view_of_x_may_be_broadcast_into_x);
+    tcase_add_test(writes, add_broadcasts_and_scales);
+    tcase_add_test(writes, add_of_a_transposed_self);
+    tcase_add_loop_test(writes, turned_operands_are_what_they_were, 0, COUNT(turned_sizes));
+    tcase_add_loop_test(writes, turned_operands_meet_others, 0, COUNT(turned_sizes));
+    tcase_add_loop_test(writes, turned_operands_may_be_written_and_indexed, 0, COUNT(turned_sizes));
+    tcase_add_loop_test(writes, operands_are_turned_in_any_dimensions, 0, 6);
+    tcase_add_test(writes, turning_takes_a_small_stack);
+    tcase_add_test(writes, integers_are_added_and_scaled);
+    tcase_add_test(writes, mul_scales);
+    tcase_add_test(writes, a_step_of_adamw);
+    tcase_add_test(writes, steps_that_cannot_be);
+    tcase_add_test(writes, squares_are_summed_in_float64);
+    tcase_add_test(writes, norms_fit_where_squares_do_not);
+    tcase_add_test(writes, nothing_can_be_written);
+    tcase_add_test(writes, a_single_place_is_not_shared);
+    tcase_add_loop_test(writes, a_refused_write_writes_nothing, 0, COUNT(WRITE_SENTENCES));
+}
+
+static void add_rules(Suite *suite) {
+    TCase *errors = add_case(suite, "errors");
+    tcase_add_test(errors, the_first_error_stays);
+    tcase_add_test(errors, a_sentence_may_be_long);
+    tcase_add_test(errors, a_sentence_is_cut_between_characters);
+    tcase_add_test(errors, a_sentence_may_quote_the_one_before);
+    tcase_add_loop_test(errors, nothing_is_made_while_an_error_is_pending, 0, MAKERS);
+    tcase_add_test(errors, nothing_is_written_while_an_error_is_pending);
+    tcase_add_test(errors, null_is_never_a_reason_that_hides_the_first);
+    tcase_add_test(errors, text_for_sentences);
+#ifndef ONE_THREAD
+    TCase *threads = add_case(suite, "threads");
+    tcase_add_test(threads, each_thread_has_its_own_error_and_default_type);
+    tcase_add_test(threads, a_default_type_set_elsewhere_stays_there);
+    tcase_add_test(threads, a_tensor_may_be_released_in_another_thread);
+    tcase_add_test(threads, a_tensor_outlives_the_thread_that_made_it);
+    tcase_add_test(threads, live_counts_right_from_many_threads);
+#endif
+}
+
+int main(void) {
+    Suite *suite = suite_create("tensor");
+    add_making(suite);
+    add_copies(suite);
+    add_access(suite);
+    add_rules(suite);
+    return run_suite(suite);
+}

@@ -1,0 +1,142 @@
+/* test_notebook.c - does build/notebook still print what the notebook printed?
+ *
+ * golden/notebook.txt is the whole output. It was compared with the cells of the original notebook,
+ * and with generate_notebook.py, which runs the same cells in PyTorch. The program must print the
+ * same bytes and write the same picture. Other tests: flags, and outputs that cannot be written. */
+#include <check.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common.h"
+#include "../common_program.h"
+
+/* The targets are computed with sin and pow of the C library, and only glibc's have PyTorch's last
+ * bits; and the plain kernels add in double, where PyTorch adds floats. So with another library,
+ * musl for example, and with the plain kernels, the sixth decimal of a loss may differ by three,
+ * and the last digit of a number such as 1.5530e-02 by two. */
+static bool loss_agrees(const char *printed, int epoch) {
+    static const double shown[] = {31.119806, 10.461807, 10.461460, 10.461108, 10.460758};
+    return epoch >= 1 && epoch <= 5 && fabs(atof(printed) - shown[epoch - 1]) < 3.5e-6;
+}
+
+static bool agrees(const char *printed, const char *line) {
+    int epoch, words = 0;
+    if (sscanf(line, "epoch %d, loss %n", &epoch, &words) == 1 && words > 0)
+        return !strncmp(printed, line, (size_t)words) && loss_agrees(printed + words, epoch);
+    while (*line) {
+        if (isdigit((unsigned char)*line) && isdigit((unsigned char)*printed)) {
+            char *after_x;
+            char *after_y;
+            const double x = strtod(printed, &after_x), y = strtod(line, &after_y);
+            const char *exponent = memchr(line, 'e', (size_t)(after_y - line));
+            const double last = exponent ? pow(10, atoi(exponent + 1) - 4) : 0;
+            if (fabs(x - y) > 2.01 * last + 3e-45) return false; /* two of the smallest floats */
+            printed = after_x;
+            line = after_y;
+        } else if (*printed++ != *line++) return false;
+    }
+    return true;
+}
+
+/* Must every bit be PyTorch's? */
+static bool is_exact(void) {
+#ifdef __GLIBC__
+    return has_fast_kernels();
+#else
+    return false;
+#endif
+}
+
+/* Does the output begin with this line? */
+static bool begins_with(const char *printed, const char *line) {
+    return is_exact() ? !strncmp(printed, line, strlen(line)) : agrees(printed, line);
+}
+
+START_TEST(the_whole_output) {
+    ck_assert_int_eq(run("--plot $D/plot.svg --log $D/log.csv"), 0);
+    ck_assert_str_eq(complaints, "");
+    FILE *expected = fopen("tests/golden/notebook.txt", "r");
+    ck_assert_msg(expected != NULL, "run me from the root of the repository");
+    char line[256];
+    const char *printed = out;
+    int number = 0;
+    while (fgets(line, sizeof line, expected)) {
+        number++;
+        const size_t length = strcspn(printed, "\n");
+        ck_assert_msg(begins_with(printed, line), "line %d is\n%.*s\nand should be\n%s", number,
+                      (int)length, printed, line);
+        printed += length + (printed[length] != '\0');
+    }
+    fclose(expected);
+    ck_assert_msg(!*printed, "it goes on after line %d: %s", number, printed);
+    ck_assert_int_gt(number, 500);
+    if (is_exact()) ck_assert_int_eq(shell("cmp $D/plot.svg tests/golden/notebook.svg"), 0);
+    slurp(path("log.csv"), out, sizeof out);
+    ck_assert_int_eq(strncmp(out, "step,loss\n1,31.1198", 19), 0);
+    ck_assert_int_eq(shell("test $(wc -l <$D/log.csv) = 6"), 0);
+    ck_assert_int_eq(files_in_folder(), 2);
+}
+END_TEST
+
+/* With another seed the numbers are different, but the loss falls, too. The losses of the original
+ * are then not expected. */
+START_TEST(other_numbers) {
+    ck_assert_int_eq(run("--seed 3 --steps 9 --lr 0.01"), 0);
+    ck_assert_ptr_null(strstr(out, "expect"));
+    const char *first = strstr(out, "epoch 1, loss ");
+    const char *last = strstr(out, "epoch 9, loss ");
+    ck_assert(first && last && atof(last + 14) < atof(first + 14));
+    ck_assert_ptr_null(strstr(out, "epoch 10"));
+    expect_failure("--lr 1e300",
+                   "notebook: step 2: the loss is not a finite number: try a smaller --lr");
+}
+END_TEST
+
+START_TEST(flags) {
+    static const char *const misuses[] = {
+        "--epochs 9",  "again",  "--seed -1", "--seed x", "--steps 0", "--steps",
+        "--steps 1e3", "--lr 0", "--lr nan",  "--log ''", "--plot",    "--log $D/a --plot $D/a"};
+    for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++) expect_misuse(misuses[i]);
+    ck_assert_int_eq(run("--help"), 0);
+    static const char *const wanted[] = {"--seed N",    "Default: 517109245.", "--steps N",
+                                         "--lr NUMBER", "--log FILE.csv",      "--plot FILE.svg"};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        ck_assert_msg(strstr(out, wanted[i]) != NULL, "%s is not in --help", wanted[i]);
+}
+END_TEST
+
+START_TEST(an_output_that_cannot_be_written) {
+    if (has_full_disk()) {
+        expect_failure(">/dev/full", ": cannot write to standard output\n");
+        expect_failure("--plot /dev/full",
+                       ": /dev/full: it cannot be written: No space left on device\n");
+        expect_failure("--log /dev/full", ": cannot write /dev/full: No space left on device\n");
+    }
+    ck_assert_int_eq(run("--log $D/log.csv >&-"), 1);
+    ck_assert_str_eq(complaints, "notebook: cannot write to standard output\n");
+    ck_assert_int_eq(files_in_folder(), 0);        /* the log did not get the output */
+    ck_assert_int_eq(run_without_reader(""), 141); /* 141 without a message, as after SIGPIPE */
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(run_without_reader("-h"), 141);
+    ck_assert_str_eq(complaints, "");
+    expect_failure("--plot $D/nowhere/a.svg",
+                   "nowhere/a.svg: it cannot be written: No such file or directory\n");
+    ck_assert_str_eq(out, ""); /* the error comes before the work */
+    expect_failure("--log $D", ": Is a directory\n");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("notebook");
+    TCase *tcase = add_program_case(suite, "notebook");
+    program = "notebook";
+    tcase_add_test(tcase, the_whole_output);
+    tcase_add_test(tcase, other_numbers);
+    tcase_add_test(tcase, flags);
+    tcase_add_test(tcase, an_output_that_cannot_be_written);
+    return run_suite(suite);
+}

@@ -1,0 +1,786 @@
+/* test_programs.c - what all training programs have in common. A short run of each trains, writes
+ * the files that its flags name and no others, draws the committed picture, continues after an
+ * interrupt with the same bytes, and reports every mistake in one error message.
+ *
+ * A program is a row of the table. The test reads the flags from --help, so it forgets none. If you
+ * change a picture on purpose, run build/NAME FLAGS --plot tests/golden/NAME.svg with the flags of
+ * the row. */
+#include <check.h>
+#include <glob.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../examples/explain/check.h"
+#include "../common.h"
+#include "../common_page.h"
+#include "../common_program.h"
+
+#include <math.h>
+
+static const struct {
+    const char *name;
+    const char *flags; /* a run of a fifth of a second or less, in which the loss falls */
+    const char *other; /* these flags make a model of other shapes */
+    const char *large; /* these flags make a model that is too large for the page of --explain */
+    const char *input; /* the flag of another input file than --load, or NULL */
+} programs[] = {
+    {"recall", "--steps 50 --every 10 --batch 16 --pairs 4 --hidden 8 --lr 0.5", "--hidden 9",
+     "--hidden 512", NULL},
+    {"reverse", "--steps 50 --every 10 --batch 8 --length 4 --hidden 16 --lr 0.2", "--hidden 32",
+     "--hidden 352 --length 6", NULL},
+    {"charlm",
+     "--text LICENSE --steps 50 --every 10 --batch 4 --lr 0.01 --layers 1 --heads 2 --width 16"
+     " --context 8",
+     "--width 32", "--width 352", "--text"},
+    {"heads",
+     "--steps 50 --every 10 --batch 8 --lr 0.1 --heads 2 --hidden 8 --length 6 --offsets 2"
+     " --tokens 4",
+     "--hidden 12", "--hidden 352", NULL},
+    {"pronounce",
+     "--words tests/golden/words.txt --show baxi,dakih,lite --steps 50 --every 10 --batch 8"
+     " --hidden 8 --lr 0.02",
+     "--hidden 10", "--hidden 256 --show abcdefghijklmnopqrstuvwxyzabcd", "--words"},
+};
+
+enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
+
+static const char *flags;
+
+static void choose(int i) {
+    program = programs[i].name;
+    flags = programs[i].flags;
+}
+
+/* The flags of the row, and more; valid until the next call. */
+static const char *with(const char *more) {
+    static char line[1024];
+    snprintf(line, sizeof line, "%s %s", flags, more);
+    return line;
+}
+
+/* The last line ends with PASS or FAIL, and the exit status says whether all expectations passed. A
+ * run as short as this may fail, but it must say so. */
+static void expect_verdicts(int status) {
+    const char *last = out + strlen(out);
+    while (last > out && (last == out + strlen(out) || last[-1] != '\n')) last--;
+    ck_assert_msg(!strncmp(last, "expect  ", 8), "%s ends with %s", program, last);
+    ck_assert_msg(strstr(last, "  PASS\n") || strstr(last, "  FAIL\n"), "%s: %s", program, last);
+    ck_assert_msg(status == (strstr(out, "  FAIL\n") ? 1 : 0),
+                  "%s exits with %d, having printed %s", program, status, out);
+}
+
+static void expect_trained(const char *more) {
+    int status = run(with(more));
+    ck_assert_msg(!strstr(complaints, program), "%s %s: %s", program, more, complaints);
+    expect_verdicts(status);
+}
+
+/* ---- training ------------------------------------------------------------------------------ */
+
+#define FILES "--log $D/log.csv --save $D/model.safetensors --plot $D/plot.svg"
+
+/* Checks the rows of the log: steps 10, 20, ..., finite losses, and a lower loss at the end. */
+static void expect_falling_loss(const char *name) {
+    char text[4096];
+    double step, loss, first = 0, last = 0;
+    int rows = 0, n = 0;
+    slurp(path(name), text, sizeof text);
+    ck_assert_msg(!strncmp(text, "step,loss\n", 10), "%s: the log begins with %s", program, text);
+    for (const char *row = text + 10; sscanf(row, "%lf,%lf\n%n", &step, &loss, &n) == 2; row += n) {
+        ck_assert_msg((int)step == ++rows * 10, "%s: row %d is of step %g", program, rows, step);
+        if (rows == 1) first = loss;
+        last = loss;
+    }
+    ck_assert_int_eq(rows, 5);
+    ck_assert_msg(last < first, "%s: the loss is %g, then %g", program, first, last);
+}
+
+/* A run on one thread, and a run on two threads that is interrupted and continued, give the same
+ * bytes. */
+START_TEST(trains) {
+    static char printed_before[PRINTED_SIZE];
+    int step;
+    char last;
+    choose(_i);
+    expect_trained("--quiet --threads 1 " FILES);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(files_in_folder(), 3);
+    expect_falling_loss("log.csv");
+    char line[256];
+    snprintf(line, sizeof line, "cmp $D/plot.svg tests/golden/%s.svg", program);
+    ck_assert_msg(!has_fast_kernels() || shell(line) == 0, "%s %s: another picture", program,
+                  flags);
+    strcpy(printed_before, out);
+    ck_assert_int_eq(shell("mkdir $D/straight && mv $D/*.* $D/straight"), 0);
+
+    ck_assert_int_eq(run_interrupted(with("--threads 2 " FILES)), 130);
+    ck_assert_int_eq(files_in_folder(), 4); /* --plot is written, too, after an interrupt */
+    const char *sentence = strstr(complaints, program);
+    ck_assert(sentence != NULL);
+    snprintf(line, sizeof line, "%s: stopped after step %%d; to continue, --load %s%%c", program,
+             path("model.safetensors"));
+    ck_assert_msg(sscanf(sentence, line, &step, &last) == 2 && last == '\n', "%s", complaints);
+    ck_assert_msg(step >= 10 && step < 50, "%s: stopped after step %d", program, step);
+    ck_assert_msg(strstr(out, "weight 0 |") && !strstr(out, "expect"), "%s", out);
+    ck_assert_int_eq(shell("grep -q '</svg>' $D/plot.svg"), 0);
+
+    expect_trained("--quiet --threads 2 --load $D/model.safetensors " FILES);
+    ck_assert_str_eq(out, printed_before);
+    ck_assert_int_eq(files_in_folder(), 4);
+    ck_assert_msg(shell("cd $D && for file in *.*; do cmp $file straight/$file || exit 1; done") ==
+                      0,
+                  "%s: a run that was interrupted ends differently", program);
+}
+END_TEST
+
+/* A run that has taken all its steps can be loaded: it is evaluated again, or continues with more
+ * steps. */
+START_TEST(goes_on_from_the_end) {
+    static char printed_before[PRINTED_SIZE];
+    choose(_i);
+    expect_trained("--save $D/model.safetensors");
+    strcpy(printed_before, out);
+    expect_trained("--load $D/model.safetensors");
+    ck_assert_str_eq(out, printed_before);
+    ck_assert_str_eq(complaints, "");
+    expect_trained("--load $D/model.safetensors --steps 60");
+    ck_assert_int_eq(strncmp(complaints, "step 60 of 60  loss ", 20), 0);
+}
+END_TEST
+
+START_TEST(interrupted_without_a_file) {
+    choose(_i);
+    ck_assert_int_eq(run_interrupted(flags), 130);
+    ck_assert_ptr_nonnull(strstr(complaints, "; nothing was saved\n"));
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+START_TEST(a_rate_that_is_too_large) {
+    choose(_i);
+    expect_failure(with("--quiet --lr 1e300 --save $D/model.safetensors"),
+                   ": the loss is not a finite number: try a smaller --lr\n");
+    ck_assert_str_eq(out, "");
+    expect_failure(with("--quiet --lr 1e300 --log $D/log.csv --plot $D/plot.svg"), ": the loss is");
+    ck_assert_int_ne(shell("test -e $D/plot.svg"), 0);
+}
+END_TEST
+
+/* ---- what it shows ------------------------------------------------------------------------- */
+
+static bool is_ascii(const char *text) {
+    while (*text == '\n' || (*text >= ' ' && *text <= '~')) text++;
+    return *text == '\0';
+}
+
+/* On a terminal the maps are blocks of colour and the progress is one line. */
+START_TEST(shows_on_a_terminal) {
+    if (!has_terminal("shows_on_a_terminal")) return;
+    choose(_i);
+    int status = run_on_terminal("TERM=xterm LANG=C.UTF-8", with("2>&1"));
+    ck_assert_msg(strstr(out, "\rstep ") && strstr(out, "\033[48;5;"), "%s: exit status %d, %s",
+                  program, status, out);
+    status = run_on_terminal("TERM=xterm LANG=C.UTF-8 NO_COLOR=1", with("2>$D/err"));
+    slurp(path("err"), complaints, sizeof complaints);
+    ck_assert_msg(strstr(out, "weight 0 |") && !strchr(out, '\033'), "%s: exit status %d, %s%s",
+                  program, status, out, complaints);
+}
+END_TEST
+
+/* Elsewhere the maps are characters and the progress is a line per report. --quiet prints neither.
+ */
+START_TEST(shows) {
+    choose(_i);
+    expect_trained("");
+    ck_assert_msg(is_ascii(out), "%s printed %s", program, out);
+    ck_assert_ptr_nonnull(strstr(out, "weight 0 |"));
+    int lines = 0;
+    for (const char *s = complaints; *s; s = strchr(s, '\n') + 1, lines++)
+        ck_assert_msg(!strncmp(s, "step ", 5) && strstr(s, "0 of 50  loss "), "%s: %s", program, s);
+    ck_assert_int_eq(lines, 5);
+    expect_trained("--quiet");
+    ck_assert_ptr_null(strstr(out, "weight 0 |"));
+    ck_assert_str_eq(complaints, "");
+}
+END_TEST
+
+/* ---- the page of --explain ----------------------------------------------------------------- */
+
+static char page[1 << 21];
+
+/* The tape of the page as JSON, after check_tape. *tree is freed by the caller. */
+static const Json *tape_of_page(const char *name, Json **tree) {
+    slurp(path(name), page, sizeof page);
+    *tree = json_read(data_in_page(page));
+    ck_assert_msg(*tree != NULL, "%s: %s", program, tensor_error());
+    const Json *lesson = json_at(json_get(*tree, "lessons"), 0);
+    ck_assert_int_eq(json_integer(lesson, "number", -1), 0);
+    ck_assert(strncmp(json_text(lesson, "title", ""), program, strlen(program)) == 0);
+    const Json *tape = json_get(lesson, "tape");
+    ck_assert_msg(check_tape(tape), "%s: %s", program, tensor_error());
+    return tape;
+}
+
+static double number_at(const Json *list, int64_t i) { return json_number(json_at(list, i)); }
+
+/* Adds the terms of dx[i], computed from the float32 numbers of the page, to *sum, and their
+ * absolute values to *size.
+ */
+static void add_terms(const Json *tape, const Json *line, const Json *column, double *sum,
+                      double *size) {
+    const Json *y = json_at(json_get(tape, "tensors"), json_integer(line, "out", -1));
+    const Json *dy = json_get(y, "grad");
+    if (column->kind == JSON_STRING) return; /* the reason why there are no terms */
+    for (const Json *pair = column->first; pair; pair = pair->next->next) {
+        const double term = number_at(dy, (int64_t)pair->number) * json_number(pair->next);
+        *sum += term;
+        *size += fabs(term);
+    }
+}
+
+/* The gradient of element i of tensor t is the sum of its terms over all lines that t goes into. */
+static void expect_sum_of_terms(const Json *tape, int64_t t, int64_t i) {
+    const Json *tensor = json_at(json_get(tape, "tensors"), t);
+    const double grad = number_at(json_get(tensor, "grad"), i);
+    double sum = 0, size = 0;
+    for (const Json *line = json_get(tape, "lines")->first; line; line = line->next) {
+        const Json *in = json_get(line, "in")->first;
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next, in = in->next)
+            if (d->kind == JSON_OBJECT && (int64_t)in->number == t)
+                add_terms(tape, line, json_at(json_get(d, "jacobian"), i), &sum, &size);
+    }
+    ck_assert_msg(fabs(sum - grad) <= 1e-5 * size, "%s: %s[%d] has the gradient %g, its terms %g",
+                  program, json_text(tensor, "name", ""), (int)i, grad, sum);
+}
+
+/* Checks every gradient except the gradient of the loss. Returns how many elements of leaves have a
+ * gradient that is not 0.
+ */
+static int expect_sums(const Json *tape) {
+    int learned = 0;
+    int64_t t = 0;
+    for (const Json *x = json_get(tape, "tensors")->first; x; x = x->next, t++) {
+        const Json *grad = json_get(x, "grad");
+        const bool is_leaf = json_number(json_get(x, "leaf")) != 0;
+        const bool is_last = t == json_get(tape, "tensors")->count - 1;
+        for (int64_t i = 0; grad && !is_last && i < grad->count; i++) {
+            expect_sum_of_terms(tape, t, i);
+            learned += is_leaf && number_at(grad, i) != 0;
+        }
+    }
+    return learned;
+}
+
+static bool has_tensor(const Json *tape, const char *name) {
+    const Json *x = json_get(tape, "tensors")->first;
+    while (x && strcmp(json_text(x, "name", ""), name) != 0) x = x->next;
+    return x && json_get(x, "grad");
+}
+
+/* A list of words, if there is one, has a word for each row or column. */
+static void expect_words(const Json *words, const Json *shape, int64_t from_the_end) {
+    if (words)
+        ck_assert_int_eq(words->count, (int64_t)number_at(shape, shape->count - from_the_end));
+}
+
+/* The rows of queries and keys have words in three programs; in all, the keys stand as columns. */
+static void expect_labels(const Json *lesson, const Json *tape) {
+    const Json *labels = json_get(lesson, "labels");
+    const bool has_words = strcmp(program, "reverse") != 0 && strcmp(program, "heads") != 0;
+    ck_assert_int_eq(labels->count > 3, has_words);
+    for (const Json *x = labels->first; x; x = x->next) {
+        const Json *tensor = json_at(json_get(tape, "tensors"), json_integer(x, "tensor", -1));
+        expect_words(json_get(x, "rows"), json_get(tensor, "shape"), 2);
+        expect_words(json_get(x, "columns"), json_get(tensor, "shape"), 1);
+    }
+    for (const Json *x = json_get(lesson, "transposed")->first; x; x = x->next) {
+        const Json *of = json_at(json_get(tape, "tensors"), json_integer(x, "of", -1));
+        ck_assert_str_eq(json_text(of, "name", ""), "keys");
+    }
+}
+
+static void expect_page(const char *name) {
+    Json *tree;
+    const Json *tape = tape_of_page(name, &tree);
+    expect_labels(json_at(json_get(tree, "lessons"), 0), tape);
+    ck_assert_int_gt(expect_sums(tape), 0);
+    ck_assert(has_tensor(tape, "queries") && has_tensor(tape, "keys"));
+    ck_assert(has_tensor(tape, "values") && has_tensor(tape, "attention_weights"));
+    for (const Json *line = json_get(tape, "lines")->first; line; line = line->next)
+        for (const Json *d = json_get(line, "backward")->first; d; d = d->next)
+            ck_assert_msg(d->kind != JSON_OBJECT || json_number(json_get(d, "worst")) < 1e-6,
+                          "%s: the check of %s", program, json_text(line, "op", ""));
+    free(tree);
+}
+
+/* --explain does not change the other outputs of the program. */
+START_TEST(explains) {
+    static char printed_before[PRINTED_SIZE];
+    choose(_i);
+    expect_trained("--save $D/straight.safetensors --plot $D/straight.svg");
+    strcpy(printed_before, out);
+    expect_trained("--save $D/a.safetensors --plot $D/a.svg --explain $D/page.html");
+    ck_assert_str_eq(out, printed_before);
+    ck_assert_int_eq(shell("cmp $D/straight.safetensors $D/a.safetensors &&"
+                           " cmp $D/straight.svg $D/a.svg"),
+                     0);
+    ck_assert_int_eq(files_in_folder(), 5);
+    expect_page("page.html");
+    expect_trained("--quiet --load $D/a.safetensors --explain $D/again.html");
+    ck_assert_int_eq(shell("cmp $D/page.html $D/again.html"), 0);
+}
+END_TEST
+
+START_TEST(explains_what_it_had_learned) {
+    choose(_i);
+    ck_assert_int_eq(run_interrupted(with("--explain $D/page.html")), 130);
+    ck_assert_str_eq(out, "");
+    expect_page("page.html");
+}
+END_TEST
+
+/* "after 1 step", never "1 steps". Returns how many sentences count one. */
+static int count_ones(const Json *sentences) {
+    static const char *const nouns[] = {"step", "token", "head", "place"};
+    int ones = 0;
+    for (const Json *s = sentences->first; s; s = s->next)
+        for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
+            char one[32];
+            snprintf(one, sizeof one, " 1 %s", nouns[i]);
+            const char *at = strstr(s->text, one);
+            ck_assert_msg(!at || at[strlen(one)] != 's', "%s: %s", program, s->text);
+            ones += at != NULL;
+        }
+    return ones;
+}
+
+/* The programs with flags that select other models, after one step. */
+START_TEST(explains_other_models) {
+    static const char *const lines[][2] = {{"recall", "--attention additive --dropout 0.3"},
+                                           {"recall", "--no-scale --no-mask --pairs 1"},
+                                           {"reverse", "--fused --no-scale --length 1 --dropout 0"},
+                                           {"reverse", "--dropout 0 --heads 1 --length 5"},
+                                           {"heads", "--no-scale --offsets 1 --length 2"},
+                                           {"charlm", "--context 1"},
+                                           {"charlm", "--composed --layers 2 --layer 2"},
+                                           {"charlm", "--heads 1 --layers 3 --dropout 0.2"},
+                                           {"pronounce", "--attention dot"},
+                                           {"pronounce", "--show z"}};
+    char line[256];
+    for (int i = 0; i < NUM_PROGRAMS; i++)
+        if (strcmp(programs[i].name, lines[_i][0]) == 0) choose(i);
+    snprintf(line, sizeof line, "--quiet --steps 1 %s --explain $D/page.html", lines[_i][1]);
+    run(with(line));
+    ck_assert_str_eq(complaints, "");
+    expect_page("page.html");
+    Json *tree;
+    tape_of_page("page.html", &tree);
+    const Json *lesson = json_at(json_get(tree, "lessons"), 0);
+    ck_assert_int_gt(count_ones(json_get(lesson, "text")), 0);
+    free(tree);
+}
+END_TEST
+
+START_TEST(too_large_for_a_page) {
+    char line[256];
+    choose(_i);
+    snprintf(line, sizeof line, "--quiet --steps 1 --explain $D/page.html %s", programs[_i].large);
+    expect_failure(with(line), ": choose a smaller example\n");
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+/* ---- flags --------------------------------------------------------------------------------- */
+
+/* The next flag of a --help, "  --name ARGUMENT" in a line of its own, and the sentence below it.
+ * False after the last. argument is "" for a switch. */
+static bool next_flag(const char **help, char name[64], char argument[64]) {
+    const char *found = strstr(*help, "\n  --");
+    if (!found) return false;
+    int n = (int)strcspn(found + 1, "\n");
+    snprintf(argument, 64, "%s", ""); /* a switch has none */
+    ck_assert_int_ge(sscanf(found, " %63[^ \n]%*[ ]%63[^\n]", name, argument), 1);
+    const char *sentence = found + 1 + n;
+    *help = sentence;
+    ck_assert_msg(sentence && !strncmp(sentence, "\n        ", 9) && sentence[9] > ' ',
+                  "%s %s has no sentence", program, name);
+    return true;
+}
+
+START_TEST(help_names_every_flag) {
+    static const char *const common[] = {"--seed N",
+                                         "--steps N",
+                                         "--lr NUMBER",
+                                         "--batch N",
+                                         "--threads N",
+                                         "--every N",
+                                         "--log FILE.csv",
+                                         "--plot FILE.svg",
+                                         "--explain FILE.html",
+                                         "--quiet",
+                                         "--version",
+                                         "--help",
+                                         "--save FILE.safetensors",
+                                         "--load FILE.safetensors"};
+    char name[64], argument[64];
+    choose(_i);
+    ck_assert_int_eq(run("--help"), 0);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(strncmp(out, program, strlen(program)), 0);
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "\n  %s\n", common[i]);
+        ck_assert_msg(strstr(out, line) != NULL, "%s --help has no %s", program, common[i]);
+    }
+    for (const char *help = out; next_flag(&help, name, argument);) {
+        const char *next = strstr(help, "\n  --");
+        const char *otherwise = strstr(help, " Default: ");
+        ck_assert_msg(!*argument || (otherwise && otherwise < next), "%s %s has no default",
+                      program, name);
+    }
+    static char help_text[PRINTED_SIZE];
+    strcpy(help_text, out);
+    ck_assert_int_eq(run("-h"), 0);
+    ck_assert_str_eq(out, help_text);
+    if (!has_full_disk()) return;
+    ck_assert_int_eq(run("--help >/dev/full"), 1);
+    ck_assert_ptr_nonnull(strstr(complaints, ": cannot write to standard output\n"));
+}
+END_TEST
+
+/* Of every program, and not only of those that train. */
+START_TEST(version) {
+    static char name[64];
+    glob_t sources;
+    ck_assert_int_eq(glob("examples/*.c", 0, NULL, &sources), 0);
+    ck_assert_int_gt((int)sources.gl_pathc, NUM_PROGRAMS);
+    program = name;
+    for (size_t i = 0; i < sources.gl_pathc; i++) {
+        char line[128];
+        ck_assert_int_eq(sscanf(sources.gl_pathv[i], "examples/%63[^.]", name), 1);
+        snprintf(line, sizeof line, "%s (Tapehead) %s\n", program, TAPEHEAD_VERSION);
+        ck_assert_msg(run("--version") == 0, "%s --version: %s", program, complaints);
+        ck_assert_str_eq(out, line);
+        ck_assert_str_eq(complaints, "");
+        ck_assert_int_eq(run("--help"), 0);
+        ck_assert_msg(strstr(out, "\n  --version\n        ") != NULL, "%s --help", program);
+        if (!has_full_disk()) continue;
+        ck_assert_int_eq(run("--version >/dev/full"), 1);
+        ck_assert_ptr_nonnull(strstr(complaints, ": cannot write to standard output\n"));
+    }
+    globfree(&sources);
+}
+END_TEST
+
+/* A value that no flag with this argument accepts. */
+static const char *nonsense(const char *argument) {
+    bool number = strcmp(argument, "N") == 0 || strcmp(argument, "NUMBER") == 0;
+    return number || strchr(argument, '|') ? "nonsense" : "''";
+}
+
+START_TEST(misuse) {
+    static char help[PRINTED_SIZE];
+    char name[64], argument[64], line[256];
+    int num_flags = 0;
+    choose(_i);
+    ck_assert_int_eq(run("--help"), 0);
+    strcpy(help, out);
+    for (const char *rest = help; next_flag(&rest, name, argument); num_flags++) {
+        snprintf(line, sizeof line, "%s=%s", name, *argument ? nonsense(argument) : "1");
+        expect_misuse(line);
+        ck_assert_msg(strstr(complaints, name) != NULL, "%s %s: %s", program, line, complaints);
+    }
+    ck_assert_int_gt(num_flags, 12);
+    static const char *const lines[] = {"--nonsense",
+                                        "nonsense",
+                                        "-x",
+                                        "--steps",
+                                        "--steps 1e3",
+                                        "--steps -1",
+                                        "--batch 0",
+                                        "--lr 0",
+                                        "--lr nan",
+                                        "--seed -1",
+                                        "--threads 0",
+                                        "--every 0",
+                                        "--log $D/a --plot $D/a",
+                                        "--log $D/a --save $D/a",
+                                        "--load $D/a --plot $D/a",
+                                        "--load $D/a --explain $D/a",
+                                        "--plot $D/a --explain $D/a",
+                                        "--explain",
+                                        "--explain ''",
+                                        "--save $D/a --plot $D/a"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) expect_misuse(lines[i]);
+    ck_assert_int_eq(files_in_folder(), 0);
+}
+END_TEST
+
+/* ---- files that cannot be read ------------------------------------------------------------- */
+
+/* There must be one error message that contains the name of the file and `part`, before the first
+ * step. An old log stays.
+ */
+static void expect_refused(const char *flag, const char *name, const char *part) {
+    char line[512];
+    put(path("log.csv"), "old\n");
+    snprintf(line, sizeof line, "%s $D/%s --log $D/log.csv", flag, name);
+    expect_failure(with(line), part);
+    ck_assert_msg(strstr(complaints, path(name)) != NULL, "%s: %s", program, complaints);
+    ck_assert_str_eq(out, "");
+    slurp(path("log.csv"), line, sizeof line);
+    ck_assert_str_eq(line, "old\n");
+}
+
+START_TEST(files_that_cannot_be_read) {
+    char line[256];
+    choose(_i);
+    expect_trained("--quiet --save $D/model.safetensors");
+    ck_assert_int_eq(
+        shell("cd $D && mkdir folder && : >empty && echo garbled >garbage &&"
+              " head -c 200 model.safetensors >begun &&"
+              " head -c -9 model.safetensors >half &&"
+              " cp model.safetensors longer && echo >>longer &&"
+              " LC_ALL=C sed 's/\"program\":\"./\"program\":\"_/' model.safetensors >other &&"
+              " cp model.safetensors hidden && chmod 000 hidden"),
+        0);
+    ck_assert_int_eq(shell("cp tests/golden/files/all.safetensors $D/tensors"), 0);
+    expect_refused("--load", "nowhere", ": No such file or directory\n");
+    expect_refused("--load", "folder", ": it is not a regular file\n");
+    expect_refused("--load", "empty", ": it is shorter than the 8 bytes");
+    expect_refused("--load", "garbage", ": it does not begin as a safetensors file");
+    expect_refused("--load", "begun", ": its header of ");
+    expect_refused("--load", "half", " are no range in the ");
+    expect_refused("--load", "longer", " bytes of data\n");
+    expect_refused("--load", "other", ": not a file that ");
+    expect_refused("--load", "tensors", ": not a file that ");
+    if (access(path("hidden"), R_OK) != 0)
+        expect_refused("--load", "hidden", ": Permission denied\n");
+    snprintf(line, sizeof line, "%s --load", programs[_i].other);
+    expect_refused(line, "model.safetensors", " does not fit ");
+    if (!programs[_i].input) return;
+    expect_refused(programs[_i].input, "nowhere", ": No such file or directory\n");
+    expect_refused(programs[_i].input, "folder", ": Is a directory\n");
+    expect_refused(programs[_i].input, "empty", " too short");
+    if (access(path("hidden"), R_OK) != 0)
+        expect_refused(programs[_i].input, "hidden", ": Permission denied\n");
+}
+END_TEST
+
+/* The losses in the loaded file are drawn, so they must be valid. */
+START_TEST(losses_that_are_none) {
+    choose(0);
+    expect_trained("--quiet --save $D/model.safetensors");
+    TensorDict *dict = tensor_load_safetensors(path("model.safetensors"));
+    ck_assert_ptr_nonnull(dict);
+    ck_assert(tensor_fill(tensor_dict_get(dict, "losses"), (double)NAN));
+    ck_assert(tensor_save_safetensors(dict, path("nan")));
+    Tensor *table = tensor_ones(SHAPE(2, 2));
+    ck_assert(tensor_dict_set(dict, "losses", table));
+    ck_assert(tensor_save_safetensors(dict, path("table")));
+    tensor_release(table);
+    tensor_dict_free(dict);
+    expect_refused("--load", "nan", "/nan: its losses are not all finite numbers\n");
+    expect_refused("--load", "table", "/table: its losses are no list\n");
+}
+END_TEST
+
+/* The error begins with the name of the file, even if the name is a letter that occurs in the
+ * message. */
+START_TEST(a_file_of_one_letter) {
+    choose(0);
+    expect_trained("--quiet --save $D/m");
+    ck_assert_int_eq(shell("ln -s \"$PWD\"/* $D/"), 0); /* the program and its files, for the
+                                                         * current folder */
+    ck_assert_int_eq(run_line("cd $D &&", with("--hidden 9 --load m")), 1);
+    ck_assert_msg(strstr(complaints, "recall: m: load_state_dict: "), "%s", complaints);
+}
+END_TEST
+
+/* ---- files that cannot be written ---------------------------------------------------------- */
+
+static const char *const outputs[] = {"--log", "--save", "--plot", "--explain"};
+
+/* The error comes before the first step. */
+static void expect_unwritable(const char *flag, const char *file, const char *part) {
+    char line[256];
+    snprintf(line, sizeof line, "%s %s", flag, file);
+    expect_failure(with(line), part);
+    ck_assert_str_eq(out, "");
+}
+
+/* An old file stays until the new one is complete. After a failure no other file is left. */
+static void expect_old_file_kept(const char *flag) {
+    char line[256], text[64];
+    put(path("old"), "old\n");
+    snprintf(line, sizeof line, "--quiet %s $D/old", flag);
+    ck_assert_int_eq(run_line(SMALL_FILES, with(line)), 1);
+    ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s %s: %s", program, flag,
+                  complaints);
+    slurp(path("old"), text, sizeof text);
+    ck_assert_str_eq(text, "old\n");
+    ck_assert_int_eq(files_in_folder(), 2); /* the old file and the folder */
+    ck_assert_int_eq(remove(path("old")), 0);
+}
+
+START_TEST(files_that_cannot_be_written) {
+    char line[256];
+    choose(_i);
+    ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed"), 0);
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        expect_unwritable(outputs[i], "$D/nowhere/file",
+                          "/nowhere/file: it cannot be written: No such file or directory\n");
+        expect_unwritable(outputs[i], "$D", ": Is a directory\n");
+        if (access(path("sealed"), W_OK) != 0)
+            expect_unwritable(outputs[i], "$D/sealed/file",
+                              "/sealed/file: it cannot be written: Permission denied\n");
+        if (!has_full_disk()) continue;
+        snprintf(line, sizeof line, "--quiet %s /dev/full", outputs[i]);
+        expect_failure(with(line), ": No space left on device\n");
+        ck_assert_ptr_nonnull(strstr(complaints, "/dev/full: "));
+    }
+    if (has_full_disk()) ck_assert_int_eq(shell("test -c /dev/full"), 0);
+    expect_old_file_kept("--save");
+    expect_old_file_kept("--plot");
+    expect_old_file_kept("--explain");
+    ck_assert_int_eq(files_in_folder(), 1);
+}
+END_TEST
+
+/* Opening a pipe without a reader would wait for ever. */
+START_TEST(a_pipe_is_no_place_to_save) {
+    choose(_i);
+    ck_assert_int_eq(shell("mkfifo $D/pipe"), 0);
+    expect_unwritable("--save", "$D/pipe", "/pipe: it is a pipe, and --save needs a file\n");
+}
+END_TEST
+
+START_TEST(a_text_is_not_saved_over) {
+    program = "charlm";
+    ck_assert_int_eq(shell("cp LICENSE $D/text"), 0);
+    expect_misuse("--text $D/text --save $D/text");
+    ck_assert_ptr_nonnull(strstr(complaints, "--save and --text are the same file"));
+    ck_assert_int_eq(shell("cmp LICENSE $D/text"), 0);
+}
+END_TEST
+
+START_TEST(standard_output_that_cannot_be_written) {
+    char line[256];
+    choose(_i);
+    snprintf(line, sizeof line, "%s: cannot write to standard output\n", program);
+    if (has_full_disk()) {
+        ck_assert_int_eq(run(with("--quiet >/dev/full")), 1);
+        ck_assert_str_eq(complaints, line);
+    }
+    ck_assert_int_eq(run_without_reader(with("--quiet")), 141); /* 141 without a message, as
+                                                                 * after SIGPIPE */
+    ck_assert_str_eq(complaints, "");
+    ck_assert_int_eq(run(with("--quiet --log $D/log.csv --plot $D/plot.svg >&-")), 1);
+    ck_assert_str_eq(complaints, line);
+    expect_falling_loss("log.csv");
+    ck_assert_int_eq(shell("tail -n 1 $D/log.csv | grep -q ^50, && ! grep -q expect $D/*"), 0);
+}
+END_TEST
+
+/* If standard output is closed, the log must not get its number: then the maps would be written to
+ * the log. */
+START_TEST(a_log_in_the_place_of_the_output) {
+    char text[256];
+    program = "charlm";
+    ck_assert_int_eq(run("--text LICENSE --steps 1 --layers 1 --heads 8 --width 32 --context 32"
+                         " --log $D/log.csv >&-"),
+                     1);
+    slurp(path("log.csv"), text, sizeof text);
+    ck_assert_msg(!strncmp(text, "step,loss\n1,", 12) && strlen(text) < 32, "the log: %s", text);
+}
+END_TEST
+
+/* ---- files of Tapehead ------------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *name, *flags, *file, *advice;
+} readers[] = {
+    {"pronounce", "--quiet --steps 0 --hidden 2 --show light", "examples/data/pronounce.txt",
+     "name a dictionary, --words"},
+    {"charlm", "--quiet --steps 0 --layers 1 --heads 1 --width 8 --context 8", "tensor/tensor.h",
+     "name a --text"},
+    {"exercises", "--only 1", "examples/exercises", "name your folder, --submission"},
+};
+enum { NUM_READERS = sizeof readers / sizeof *readers };
+
+/* Runs the program of this row in $D/here as a shell finds it. An untrained model meets no
+ * expectation, and an exercise that nobody did is not right. */
+static void expect_found(int row, const char *started) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "D=%s; cd $D/here && PATH=$D/tapehead/build:$PATH && %s %s >../out 2>../err", folder,
+             started, readers[row].flags);
+    ck_assert_int_eq(shell(line), 1);
+    slurp(path("out"), out, sizeof out);
+    slurp(path("err"), complaints, sizeof complaints);
+    ck_assert_str_eq(complaints, "");
+    ck_assert_msg(*out, "%s printed nothing", started);
+}
+
+/* In another folder a program reads the files above its own. Without them it says where it has
+ * looked. */
+START_TEST(finds_its_files_from_another_folder) {
+    char sentence[512], line[512];
+    program = readers[_i].name;
+    ck_assert_int_eq(shell("mkdir -p $D/tapehead/build $D/alone $D/here; for i in examples tensor"
+                           " autograd nn; do ln -s \"$PWD/$i\" $D/tapehead/$i; done"),
+                     0);
+    snprintf(line, sizeof line,
+             "cp \"$B\"/%s $D/tapehead/build && cp \"$B\"/%s $D/alone && ln -s"
+             " ../tapehead/build/%s $D/here/link; exit;",
+             program, program, program);
+    ck_assert_int_eq(run_line(line, ""), 0);
+    snprintf(line, sizeof line, "../tapehead/build/%s", program);
+    expect_found(_i, line);
+    snprintf(line, sizeof line, "$D/tapehead/build/%s", program);
+    expect_found(_i, line);
+    expect_found(_i, "./link");
+#ifdef __linux__
+    expect_found(_i, program);
+#endif
+    snprintf(sentence, sizeof sentence,
+             "%s: there is no %s here, and none in the folders above the program ../alone/%s: %s\n",
+             program, readers[_i].file, program, readers[_i].advice);
+    ck_assert_int_eq(run_line("B=../alone; cd $D/here &&", readers[_i].flags), 1);
+    ck_assert_str_eq(complaints, sentence);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("programs");
+    TCase *tcase = add_program_case(suite, "programs");
+    tcase_add_loop_test(tcase, trains, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, interrupted_without_a_file, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, a_rate_that_is_too_large, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, shows_on_a_terminal, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, shows, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, explains_other_models, 0, 10);
+    tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, version);
+    tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, losses_that_are_none);
+    tcase_add_test(tcase, a_file_of_one_letter);
+    tcase_add_loop_test(tcase, files_that_cannot_be_written, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(tcase, a_pipe_is_no_place_to_save, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, a_text_is_not_saved_over);
+    tcase_add_loop_test(tcase, standard_output_that_cannot_be_written, 0, NUM_PROGRAMS);
+    tcase_add_test(tcase, a_log_in_the_place_of_the_output);
+    tcase_add_loop_test(tcase, finds_its_files_from_another_folder, 0, NUM_READERS);
+    TCase *longest = mark_long(add_program_case(suite, "long"));
+    tcase_add_loop_test(longest, goes_on_from_the_end, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(longest, explains, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(longest, too_large_for_a_page, 0, NUM_PROGRAMS);
+    tcase_add_loop_test(longest, misuse, 0, NUM_PROGRAMS);
+    return run_suite(suite);
+}
