@@ -1,5 +1,6 @@
 /* shown.c - the numbers of a lesson as text, and equations: see shown.h. The sections: numbers,
  * tables, equations. */
+#include "format.h"
 #include "tell.h"
 
 #include <math.h>
@@ -46,48 +47,30 @@ static const char *show_number(Number n) {
     return text;
 }
 
-/* So that the largest number has three digits. */
-static int decimals_for(double largest) {
-    const int digits = largest > 0 ? 2 - (int)floor(log10(largest) + 1e-9) : 0;
-    if (digits < 0) return 0;
-    return digits > 3 ? 3 : digits;
-}
-
 Number number_with(double x, int decimals) { return (Number){x, decimals, fabs(x) >= 1e5 ? 3 : 0}; }
 
 Number number(double x) {
-    int decimals = decimals_for(fabs(x));
-    while (decimals > 0 && is_short(x, decimals - 1)) decimals--;
     if (x != 0 && fabs(x) < 0.01) return (Number){x, 0, 2};
-    return number_with(x, decimals);
+    return number_with(x, format_of(&x, 1).decimals);
 }
 
 const char *show(double x) { return show_number(number(x)); }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Are all numbers of the table the same with so few decimals? */
-static bool are_short(const Tensor *x, int decimals) {
-    for (int64_t i = 0; i < tensor_numel(x); i++) {
-        const double element = lesson_element(x, i);
-        if (fabs(element) < 1e5 && !is_short(element, decimals)) return false;
-    }
-    return true;
-}
-
 /* Element i as the table of x shows it. */
 static Number number_in(const Tensor *x, int64_t i) {
-    double largest = 0;
-    if (!x || i >= tensor_numel(x)) return number((double)NAN);
-    for (int64_t j = 0; j < tensor_numel(x); j++) {
-        const double size = fabs(lesson_element(x, j));
-        if (size < 1e5 && size > largest) largest = size;
+    const int64_t size = x ? tensor_numel(x) : 0;
+    double *numbers = i < size ? malloc((size_t)size * sizeof *numbers) : NULL;
+    if (!numbers || !tensor_to_doubles(x, numbers)) {
+        free(numbers);
+        return number((double)NAN);
     }
-    int decimals = decimals_for(largest);
-    while (decimals > 0 && are_short(x, decimals - 1)) decimals--;
-    const double element = lesson_element(x, i);
-    const bool rounds_to_0 = fabs(element) < 0.5 * pow(10, -decimals) || largest < 0.01;
-    return rounds_to_0 ? number(element) : number_with(element, decimals);
+    const Format format = format_of(numbers, size);
+    const double element = numbers[i];
+    free(numbers);
+    if (format.exponent || fabs(element) < 0.5 * pow(10, -format.decimals)) return number(element);
+    return number_with(element, format.decimals);
 }
 
 Number value_of(const char *name, int64_t i) { return number_in(tensor_on_tape(name), i); }
