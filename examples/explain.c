@@ -3,8 +3,8 @@
  *
  * A lesson (examples/explain/lesson1.c and so on) runs a small model forward and backward on an
  * open tape. tape_write_json computes values, gradients, the terms of each gradient, the reasons
- * for zeros, and the check of each line. The page and the text in the terminal show these data, and
- * run no op.
+ * for zeros, and the check of each line. From these plan.c makes the steps, which the page and the
+ * text in the terminal show; neither runs an op.
  *
  * The sections: the page, the text, a tape from a file, main.
  */
@@ -56,28 +56,21 @@ static void make_page(void) {
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* The lesson and its parts. False and an error on failure. */
-static bool show_lesson(int number) {
-    char *json = lessons_as_json(number, number, options);
-    Json *tree = json ? json_read(json) : NULL;
-    const Json *shown = json_get(tree, "lessons");
-    bool more = shown != NULL;
-    for (const Json *part = more ? shown->first : NULL; part && more; part = part->next) {
-        more = check_tape(json_get(part, "tape")) && text_show(part);
-        if (more && part->next) printf("\n");
-    }
+/* False, and no other lesson follows, after an error, or if the reader stops. */
+static bool show_lesson(void *context, char *json) {
+    bool *is_first = context;
+    Json *tree = json_read(json);
+    if (tree && !*is_first) printf("\n");
+    *is_first = false;
+    const bool more = tree && text_show(tree);
     free(tree);
-    free(json);
     return more;
 }
 
 static void show_text(void) {
-    if (lesson > 0) {
-        show_lesson((int)lesson);
-        return;
-    }
-    for (int number = 1; number <= LESSONS && show_lesson(number); number++)
-        if (number < LESSONS) printf("\n");
+    bool is_first = true;
+    const int first = lesson > 0 ? (int)lesson : 1;
+    lessons_use(first, lesson > 0 ? first : LESSONS, options, show_lesson, &is_first);
 }
 
 /* ---- a tape from a file ---------------------------------------------------------------------- */

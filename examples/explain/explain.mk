@@ -30,7 +30,7 @@ LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) 
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
-             $(filter-out $(patsubst %,examples/explain/%.c,check formula html plan rules tables text worked),$(wildcard examples/explain/*.c)) \
+             $(filter-out $(patsubst %,examples/explain/%.c,check html tables text),$(wildcard examples/explain/*.c)) \
              examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map plural utf8)) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,recording html json program)) $(SOURCED) $(PAGE)

@@ -1,47 +1,89 @@
-/* formula.h - a step as a formula in the lesson's names, dA = dY V', with the table that each name
- * stands for. The formula of a gradient follows from its kind (rules.h), so no op is known here,
- * either. */
+/* formula.h - a step as its formula in the lesson's names, dA = dY V', with the table that each
+ * name stands for. The formula of a gradient follows from its kind (rules.h), so no op is known
+ * here. */
 #ifndef TAPEHEAD_EXAMPLES_FORMULA_H
 #define TAPEHEAD_EXAMPLES_FORMULA_H
 
+#include "format.h"
 #include "plan.h"
 
-enum { FORMULA_ITEMS = 40, FORMULA_TEXT = 640, NAME_TEXT = 64 };
+enum { FORMULA_ITEMS = 40, FORMULA_TEXT = 640, NAME_TEXT = 128, NOTE_TEXT = 300 };
+
+/* What the numbers of a table are. */
+typedef enum {
+    ITEM_SIGN = 0,
+    ITEM_VALUE = 'v',
+    ITEM_GRADIENT = 'g',   /* a gradient, or a part of one that a step of backward makes */
+    ITEM_PART = 'p',       /* a part of a gradient, in an addition */
+    ITEM_BEFORE = 'q',     /* the sum of the parts before it */
+    ITEM_MEAN = 'm',       /* the weighted mean of each row */
+    ITEM_DERIVATIVE = 'j', /* dy/dx, number by number */
+    ITEM_CONSTANT = 'c'    /* derivatives that stand in no table */
+} ItemKind;
 
 /* A table, or a sign between tables. */
 typedef struct {
-    char text[NAME_TEXT];
-    const double *numbers;      /* NULL: a sign */
-    const TapeTensor *like;     /* has as many numbers */
-    const Part *part;           /* knows the reasons for the zeros of the table; else NULL */
-    bool transposed, is_column; /* is_column: a number for each row */
-    bool is_operand;            /* it is read: worked_text puts a number in its place */
-    double constant;            /* of a sign that is a number, rounded in its text; else 0 */
+    ItemKind of;
+    char text[NAME_TEXT];   /* the name; the sign */
+    char note[NOTE_TEXT];   /* beside it */
+    const TapeTensor *like; /* has as many numbers */
+    const double *numbers;  /* NULL: a sign */
+    const Part *part;       /* whose numbers these are; NULL: no part's */
+    int parts;              /* a sum of so many parts, but not of all; else 0 */
+    Format format;
+    bool transposed;
+    bool is_word;   /* its name is a word: "derivative" */
+    bool is_small;  /* short numbers that are only read beside the others, a mask */
+    bool is_hidden; /* not drawn: a table whose numbers stand only in the line of terms */
 } Item;
 
 typedef struct {
-    int count;
-    Item items[FORMULA_ITEMS]; /* the first is the result, of the first line of a fold */
-    char note[FORMULA_TEXT];   /* goes on after the formula */
+    int count, main; /* main: the item that the step makes */
+    Item items[FORMULA_ITEMS];
+    char title[FORMULA_TEXT]; /* names between backquotes */
+    bool is_list;             /* while items are added: names need no brackets */
+    bool by_rows; /* each row of the result is made from the same rows of the others alone */
 } Formula;
 
-void formula_of(const Plan *plan, const Step *step, Formula *formula);
-/* y = a - b: a line forward that the data give a formula of inputs, numbers and signs, so it holds
- * for each number. False if they do not. */
-bool formula_by_number(const Plan *plan, const RuledLine *line, Formula *formula);
-/* The tensor of the part's lines that its derivatives are, times a number: E, 2. -1: none. */
-int multiple_of(const Plan *plan, const Part *part, double *times);
-/* A = softmax(S): a line forward with its op, in the names of the tape. */
-void call_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
-/* "dS = A x (dA - weighted mean), weighted mean: the sum of A x dA in the row" */
-void formula_text(const Formula *formula, char text[FORMULA_TEXT]);
-/* Does a blank stand between these items? */
-bool stand_apart(const Item *before, const Item *item);
+void formula_of(Plan *plan, const Step *step, Formula *formula);
+/* Adds a value, or derivatives, that are not drawn; returns the number of the item. */
+int formula_hide_value(const Plan *plan, Formula *formula, int tensor);
+int formula_hide_constants(Formula *formula, const double *numbers);
 
-/* "V", or the short name that the lesson gives it; transposed: "V'", or the name of the tensor that
- * V is the transpose of. */
+/* ---- the formula that the data give a line: y = a - b, max(x, 0) ------------------------------
+ */
+
+typedef struct {
+    int tensor;    /* -1: a sign or a number */
+    char text[24]; /* "^2", "x" */
+    bool is_number;
+    double number; /* an argument of the op */
+} Token;
+/* The tokens of a line whose formula has only inputs, numbers and signs, so that it holds for each
+ * number. Returns how many there are; 0: it is none. */
+int formula_tokens(const Plan *plan, const RuledLine *line, Token tokens[FORMULA_ITEMS]);
+
+/* The tensor of the part's lines that its derivatives are, times a number: E, 2. -1: none. */
+int multiple_of(const Plan *plan, const Step *step, double *times);
+/* Is the result the sum of derivative times input, as a sum is, and a mean? */
+bool is_linear(const Plan *plan, const RuledLine *line);
+/* Of a softmax: the part whose factor its scores are multiplied by; NULL: of another line. */
+const Part *weights_of(const RuledLine *line);
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* "scores"; "softmax 5" of a result without a name, "x3" of what was given. */
+void full_name(const Plan *plan, int tensor, char name[NAME_TEXT]);
+/* "V", the short name that the lesson gives it, or its name; transposed: "V'", or the name of the
+ * tensor that V is the transpose of. */
 void name_of_tensor(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]);
 /* "dV", "d(S / sqrt(d))" */
 void name_of_gradient(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]);
+/* "masked softmax" */
+void name_of_op(const RuledLine *line, char name[NAME_TEXT]);
+/* The tensor that this one is the transpose of, or the other way round; -1: none. */
+int twin_of(const Plan *plan, int tensor);
+/* A number of a formula: in full if it is short, else four digits. */
+void constant_text(double x, char text[NUMBER_TEXT]);
 
 #endif

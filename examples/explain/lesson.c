@@ -378,6 +378,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     wrong_write(file);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     rule_write(&l->planting, file);
+    if (!rule_write_right(&l->planting, file)) return false;
     program_write(file, l->number, l->kind->part);
     fprintf(file, ",\n\"tape\":");
     if (!tape_write_json(file)) return false;
@@ -443,15 +444,22 @@ static void note_refusals(const Lesson *l, InUse *used, bool is_first) {
     }
 }
 
-static void write_lesson(FILE *file, const LessonKind *kind, LessonOptions options, InUse *used,
-                         bool is_first) {
+/* One lesson as JSON, without its plan; NULL and an error on failure. */
+static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse *used,
+                            bool is_first) {
     Lesson lesson;
+    char *json;
+    FILE *file = data_open(&json);
     options.part = kind->part;
     const bool opened = lesson_open(&lesson, kind->number, options);
     used->rule |= opened && lesson.rule;
     if (opened) note_refusals(&lesson, used, is_first);
-    if (opened) lesson_write_json(&lesson, file);
+    if (opened && file) lesson_write_json(&lesson, file);
     lesson_close(&lesson);
+    data_close(file, json);
+    if (!tensor_error()) return json;
+    free(json);
+    return NULL;
 }
 
 static bool is_asked(const LessonKind *kind, int first, int last, char part) {
@@ -468,24 +476,44 @@ static void check_use(const InUse *used, const LessonOptions *options, int first
         if (*used->refusals[i]) tensor_fail("%s", used->refusals[i]);
 }
 
-char *lessons_as_json(int first, int last, LessonOptions options) {
-    char *json;
-    FILE *file = data_open(&json);
-    const char *before = "{\"lessons\":[";
+bool lessons_use(int first, int last, LessonOptions options, LessonUse use, void *context) {
+    char *lessons[KINDS] = {NULL};
     InUse used = {0};
-    int lessons = 0;
-    for (int i = 0; i < KINDS; i++) lessons += is_asked(kinds[i], first, last, options.part);
-    options.any_lesson = lessons > 1;
-    lessons = 0;
+    int asked = 0, made = 0;
+    for (int i = 0; i < KINDS; i++) asked += is_asked(kinds[i], first, last, options.part);
+    options.any_lesson = asked > 1;
     for (int i = 0; i < KINDS && !tensor_error(); i++) {
         if (!is_asked(kinds[i], first, last, options.part)) continue;
-        fputs(before, file);
-        write_lesson(file, kinds[i], options, &used, lessons++ == 0);
-        before = ",\n";
+        lessons[made] = lesson_as_json(kinds[i], options, &used, made == 0);
+        made++;
     }
     if (!tensor_error()) check_use(&used, &options, first, last);
-    if (file) fprintf(file, "]}\n");
-    data_close(file, json);
+    bool more = !tensor_error();
+    for (int i = 0; i < made && more; i++) more = use(context, lessons[i]);
+    for (int i = 0; i < made; i++) free(lessons[i]);
+    return more;
+}
+
+/* The lessons of a page, one after the other. */
+typedef struct {
+    FILE *file;
+    const char *before;
+} PageLessons;
+
+static bool write_lesson(void *context, char *lesson) {
+    PageLessons *page = context;
+    fputs(page->before, page->file);
+    page->before = ",\n";
+    fputs(lesson, page->file);
+    return !tensor_error();
+}
+
+char *lessons_as_json(int first, int last, LessonOptions options) {
+    char *json;
+    PageLessons page = {data_open(&json), "{\"lessons\":["};
+    if (page.file) lessons_use(first, last, options, write_lesson, &page);
+    if (page.file) fprintf(page.file, "]}\n");
+    data_close(page.file, json);
     if (!tensor_error()) return json;
     free(json);
     return NULL;

@@ -50,9 +50,14 @@ bool lesson_open(Lesson *lesson, int number, LessonOptions options);
  * be written. */
 bool lesson_write_json(Lesson *lesson, FILE *file);
 void lesson_close(Lesson *lesson);
-/* Opens, writes and closes the lessons from first to last, with options.part 0 all their parts:
- * {"lessons": [...]}, a string that the caller frees. NULL and an error on failure, for example if
- * first is last, and the wrong rule changes no line of this lesson. */
+/* Opens, writes and closes the lessons from first to last, with options.part 0 all their parts.
+ * `use` gets each as JSON, a string that it may overwrite; after a false no other lesson follows.
+ * False then, and with an error, for example if first is last, and the wrong rule changes no line
+ * of this lesson. */
+typedef bool (*LessonUse)(void *context, char *lesson);
+bool lessons_use(int first, int last, LessonOptions options, LessonUse use, void *context);
+/* The data of a page, {"lessons": [...]}: a string that the caller frees. NULL and an error on
+ * failure. */
 char *lessons_as_json(int first, int last, LessonOptions options);
 /* The same for what a box for a rule needs: {"box":{"help":[{"text":"a @ b","says":"..."}, ...],
  * "planted":..., "places":...}}, see rule_plant.h. It takes a tenth of the time: nothing is

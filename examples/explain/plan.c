@@ -1,13 +1,13 @@
 /* plan.c - the steps of a lesson: see plan.h.
  *
- * The sections: folds, steps, what the lesson says of a step, the whole. */
+ * The sections: groups, steps, what the lesson says of a step, the whole. */
 #include "plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- folds ----------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static int inputs_of(const RuledLine *line) {
     int n = 0;
@@ -51,32 +51,53 @@ static bool can_fold(const RuledTape *tape, const Json *lines, int first) {
     return true;
 }
 
-/* Adds a unit of the lines first to last. Its arrow has the derivatives of all its lines. */
-static bool add_unit(Plan *plan, int first, int last, const char *name) {
-    RuledTape *tape = &plan->tape;
-    Unit *unit = &plan->units[plan->num_units];
-    *unit = (Unit){first, last, name, tape->lines[first].moves};
-    for (int l = first; l <= last; l++) {
-        RuledLine *line = &tape->lines[l];
-        plan->unit_of[l] = plan->num_units;
-        if (l == first) continue;
-        if (!unit->moves || !line->moves) unit->moves = NULL;
-        else
-            for (int64_t j = 0; j < tape->tensors[line->out].size; j++)
-                line->moves[j] = unit->moves[line->moves[j].i];
-        if (unit->moves) unit->moves = line->moves;
-        for (int i = 0; i < tape->lines[first].num_parts; i++)
-            if (!rules_compose(tape, &tape->lines[first].parts[i], &line->parts[0])) return false;
+/* Of a folded group that only moves numbers: from where. False without memory. */
+static bool fold_moves(RuledTape *tape, Unit *unit) {
+    const TapeTensor *y = &tape->tensors[tape->lines[unit->last].out];
+    for (int l = unit->first; l <= unit->last; l++)
+        if (!tape->lines[l].moves) return true;
+    unit->moves = memory_take(&tape->memory, y->size, sizeof *unit->moves);
+    for (int64_t j = 0; unit->moves && j < y->size; j++) {
+        Source from = {0, j};
+        for (int l = unit->last; l >= unit->first; l--) from = tape->lines[l].moves[from.i];
+        unit->moves[j] = from;
     }
-    if (last > first && unit->moves && tape->lines[first].num_parts > 0)
-        tape->lines[first].parts[0].kind = RULE_MOVE;
-    plan->num_units++;
+    return unit->moves != NULL;
+}
+
+/* The derivatives of all lines of a group. */
+static bool fold_parts(RuledTape *tape, Unit *unit) {
+    const RuledLine *first = &tape->lines[unit->first];
+    unit->num_parts = first->num_parts;
+    unit->parts = memory_take(&tape->memory, first->num_parts, sizeof *unit->parts);
+    for (int i = 0; unit->parts && i < first->num_parts; i++) {
+        unit->parts[i] = first->parts[i];
+        for (int l = unit->first + 1; l <= unit->last; l++)
+            if (!rules_compose(tape, &unit->parts[i], &tape->lines[l].parts[0])) return false;
+        if (unit->moves) unit->parts[i].kind = RULE_MOVE;
+    }
+    return unit->parts != NULL;
+}
+
+static void add_line(Plan *plan, int l, int group) {
+    const RuledLine *line = &plan->tape.lines[l];
+    plan->units[plan->num_units++] =
+        (Unit){l, l, group, NULL, line->moves, line->num_parts, line->parts};
+}
+
+/* A group: folded, and its lines. */
+static bool add_group(Plan *plan, int first, int last, const char *name) {
+    const int group = plan->num_groups++;
+    Unit *unit = &plan->units[plan->num_units++];
+    *unit = (Unit){.first = first, .last = last, .group = group, .name = name};
+    if (!fold_moves(&plan->tape, unit) || !fold_parts(&plan->tape, unit)) return false;
+    for (int l = first; l <= last; l++) add_line(plan, l, group);
     return true;
 }
 
-/* The last line of the fold that begins with this line, and its name; the line itself if none
+/* The last line of the group that begins with this line, and its name; the line itself if none
  * does. */
-static int end_of_fold(const Plan *plan, int first, const char **name) {
+static int end_of_group(const Plan *plan, int first, const char **name) {
     const RuledTape *tape = &plan->tape;
     const Json *folds = json_get(plan->lesson, "fold");
     for (const Json *fold = folds ? folds->first : NULL; fold; fold = fold->next) {
@@ -91,18 +112,19 @@ static int end_of_fold(const Plan *plan, int first, const char **name) {
     while (only_moves(tape, first) && last + 1 < tape->num_lines && only_moves(tape, last + 1) &&
            goes_on(tape, last + 1))
         last++;
-    if (last > first) *name = "moves";
+    *name = "";
     return last;
 }
 
-static bool make_units(Plan *plan, bool open) {
-    plan->units = memory_take(&plan->tape.memory, plan->tape.num_lines, sizeof *plan->units);
-    plan->unit_of = memory_take(&plan->tape.memory, plan->tape.num_lines, sizeof *plan->unit_of);
-    if (!plan->units || !plan->unit_of) return false;
-    for (int l = 0; l < plan->tape.num_lines; l++) {
-        const char *name = NULL;
-        const int last = open ? l : end_of_fold(plan, l, &name);
-        if (!add_unit(plan, l, last, name)) return false;
+static bool make_units(Plan *plan) {
+    const int lines = plan->tape.num_lines;
+    plan->units = memory_take(&plan->tape.memory, 2 * (int64_t)lines, sizeof *plan->units);
+    if (!plan->units) return false;
+    for (int l = 0; l < lines; l++) {
+        const char *name;
+        const int last = end_of_group(plan, l, &name);
+        if (last == l) add_line(plan, l, -1);
+        else if (!add_group(plan, l, last, name)) return false;
         l = last;
     }
     return true;
@@ -125,24 +147,34 @@ static Step *add_step(Plan *plan, StepPhase phase, int unit, int tensor, Part *p
 
 static RuleKind kind_forward(const Plan *plan, const Unit *unit) {
     const RuledLine *line = &plan->tape.lines[unit->last];
-    if (unit->moves) return RULE_MOVE;
-    if (unit->first < unit->last) return RULE_GENERAL;
+    if (unit->name) return unit->moves ? RULE_MOVE : RULE_GENERAL;
+    if (line->right_moves) return RULE_MOVE;
     if (line->product.P > 0) return RULE_PRODUCT;
-    return line->num_parts > 0 && line->parts[0].factor != 0 ? RULE_SOFTMAX : RULE_GENERAL;
+    return line->num_parts > 0 && line->parts[0].right_factor != 0 ? RULE_SOFTMAX : RULE_GENERAL;
 }
 
-int parts_until(const Plan *plan, int tensor, const Step *step, const Part **parts, int most) {
+/* Backward reaches the parts of a gradient from the last line to the first, input by input. */
+static int parts_down_to(const Plan *plan, int tensor, const Part *end, const Part **parts,
+                         int most) {
     const RuledTape *tape = &plan->tape;
-    const int end = (int)(step - plan->steps);
     int n = 0;
     for (int l = tape->num_lines - 1; l >= 0; l--)
         for (int i = 0; i < tape->lines[l].num_parts; i++) {
             const Part *part = &tape->lines[l].parts[i];
-            if (part->x != tensor || part->step < 0 || part->step > end) continue;
+            if (part->x != tensor) continue;
             if (parts && n < most) parts[n] = part;
             n++;
+            if (part == end) return n;
         }
     return n;
+}
+
+int parts_until(const Plan *plan, const Step *step, const Part **parts, int most) {
+    return parts_down_to(plan, step->tensor, step->part->own, parts, most);
+}
+
+int parts_of(const Plan *plan, int tensor, const Part **parts, int most) {
+    return parts_down_to(plan, tensor, NULL, parts, most);
 }
 
 /* The tensors from which backward begins: results whose gradient no line gives. */
@@ -150,69 +182,51 @@ static void add_starts(Plan *plan) {
     int starts = 0;
     for (int t = 0; t < plan->tape.num_tensors; t++) {
         const TapeTensor *x = &plan->tape.tensors[t];
+        int unit = 0;
         if (x->maker < 0 || !x->grad || x->parts > 0) continue;
-        Step *step = add_step(plan, STEP_START, plan->unit_of[x->maker], t, NULL);
+        while (plan->units[unit].last < x->maker || plan->units[unit].name) unit++;
+        Step *step = add_step(plan, STEP_START, unit, t, NULL);
         if (starts > 0) snprintf(step->name, sizeof step->name, "s%d", starts);
         step->numbers = x->grad;
         starts++;
     }
 }
 
-static bool is_float32(const TapeTensor *x) {
-    return strcmp(json_text(x->json, "type", ""), "float32") == 0;
-}
-
-bool parts_sum_up(const Plan *plan, const Step *step) {
-    const TapeTensor *x = &plan->tape.tensors[step->tensor];
-    const double most = is_float32(x) ? 1e-5 : 1e-12;
-    const Part *parts[MOST_PARTS];
-    const int n = parts_until(plan, step->tensor, step, parts, MOST_PARTS);
-    for (int64_t i = 0; n <= MOST_PARTS && i < x->size; i++) {
-        double sum = 0, size = 0;
-        for (int k = 0; k < n; k++) {
-            sum += parts[k]->dx[i];
-            size += fabs(parts[k]->dx[i]);
-        }
-        if (isfinite(sum) && fabs(sum - step->numbers[i]) > most * size) return false;
-    }
-    return true;
-}
-
-/* The sum of the first n parts of a gradient: the gradient, if these are all. */
-static const double *sum_of_parts(Plan *plan, int tensor, const Step *step) {
-    const TapeTensor *x = &plan->tape.tensors[tensor];
-    const bool rounds = is_float32(x);
-    const Part *parts[MOST_PARTS];
-    const int n = parts_until(plan, tensor, step, parts, MOST_PARTS);
-    if (n == x->parts || n > MOST_PARTS) return x->grad;
+const double *sum_of_parts(Plan *plan, const Part *const *parts, int n) {
+    const TapeTensor *x = &plan->tape.tensors[parts[0]->x];
     double *sum = memory_take(&plan->tape.memory, x->size, sizeof *sum);
     for (int64_t i = 0; sum && i < x->size; i++)
         for (int k = 0; k < n; k++) {
             sum[i] += parts[k]->dx[i];
-            if (rounds) sum[i] = (double)(float)sum[i];
+            if (is_float32(x)) sum[i] = (double)(float)sum[i];
         }
     return sum;
 }
 
+/* What an addition makes: the gradient, if these are all parts. */
+static const double *numbers_of_addition(Plan *plan, const Step *step) {
+    const TapeTensor *x = &plan->tape.tensors[step->tensor];
+    const Part *parts[MOST_PARTS];
+    const int n = parts_until(plan, step, parts, MOST_PARTS);
+    return n == x->parts || n > MOST_PARTS ? x->grad : sum_of_parts(plan, parts, n);
+}
+
 /* Backward of a unit: a step for each part, and one that adds it to earlier parts. */
 static void add_backward(Plan *plan, int u) {
-    RuledLine *line = &plan->tape.lines[plan->units[u].first];
-    for (int i = 0; i < line->num_parts; i++) {
-        Part *part = &line->parts[i];
-        part->step = plan->num_steps;
+    for (int i = 0; i < plan->units[u].num_parts; i++) {
+        Part *part = &plan->units[u].parts[i];
         Step *step = add_step(plan, STEP_BACKWARD, u, part->x, part);
         step->kind = part->kind;
         step->numbers = part->dx;
-        if (parts_until(plan, part->x, step, NULL, 0) < 2) continue;
+        if (parts_until(plan, step, NULL, 0) < 2) continue;
         step = add_step(plan, STEP_ADD, u, part->x, part);
-        step->numbers = sum_of_parts(plan, part->x, step);
+        step->numbers = numbers_of_addition(plan, step);
     }
 }
 
 static bool make_steps(Plan *plan) {
     int64_t most = 1 + plan->tape.num_tensors;
-    for (int u = 0; u < plan->num_units; u++)
-        most += 1 + 2 * plan->tape.lines[plan->units[u].first].num_parts;
+    for (int u = 0; u < plan->num_units; u++) most += 1 + 2 * plan->units[u].num_parts;
     plan->steps = memory_take(&plan->tape.memory, most, sizeof *plan->steps);
     if (!plan->steps) return false;
     add_step(plan, STEP_COVER, -1, -1, NULL);
@@ -222,7 +236,6 @@ static bool make_steps(Plan *plan) {
         step->kind = kind_forward(plan, &plan->units[u]);
         step->numbers = plan->tape.tensors[out].value;
     }
-    plan->num_forward = plan->num_steps - 1;
     add_starts(plan);
     for (int u = plan->num_units - 1; u >= 0; u--) add_backward(plan, u);
     return !tensor_error();
@@ -237,8 +250,8 @@ static bool is_reached(const Plan *plan, const Step *step, int64_t j) {
     const RuledLine *line = &plan->tape.lines[plan->units[step->unit].last];
     for (int n = 0; n < line->num_parts; n++) {
         const Part *p = &line->parts[n];
-        for (int64_t e = 0; e < p->begin[plan->tape.tensors[p->x].size]; e++)
-            if (p->of[e].j == j) return true;
+        for (int64_t e = 0; e < p->right.begin[plan->tape.tensors[p->x].size]; e++)
+            if (p->right.of[e].j == j) return true;
     }
     return line->num_parts == 0;
 }
@@ -300,37 +313,43 @@ static void find_text(Plan *plan, Step *step) {
     const Json *said = said_at(plan, step->name);
     const int64_t size = step->numbers ? plan->tape.tensors[step->tensor].size : 0;
     const int64_t look = json_integer(said, "look", -1);
-    const Unit *unit = step->unit >= 0 ? &plan->units[step->unit] : NULL;
     const bool is_arrow = step->phase == STEP_FORWARD || step->phase == STEP_BACKWARD;
     step->text = json_text(said, "text", NULL);
-    if (is_arrow && unit->first < unit->last) step->text = text_of_fold(plan, step, step->text);
-    step->look = look >= 0 && look < size ? look : largest_of(plan, step, size);
+    if (is_arrow && plan->units[step->unit].name) step->text = text_of_fold(plan, step, step->text);
+    step->has_own_text = step->text == json_text(said, "text", NULL);
+    step->is_said = look >= 0 && look < size;
+    step->look = step->is_said ? look : largest_of(plan, step, size);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-bool plan_make(Plan *plan, const Json *lesson, bool open) {
+bool plan_make(Plan *plan, const Json *lesson) {
     *plan = (Plan){.lesson = lesson};
-    if (!rules_read(&plan->tape, json_get(lesson, "tape")) || !make_units(plan, open) ||
-        !make_steps(plan))
-        return false;
+    if (!rules_read(&plan->tape, lesson) || !make_units(plan) || !make_steps(plan)) return false;
     for (int i = 0; i < plan->num_steps; i++) find_text(plan, &plan->steps[i]);
     return !tensor_error();
 }
 
 void plan_free(Plan *plan) { rules_free(&plan->tape); }
 
-int plan_find(const Plan *plan, const char *name) {
+bool plan_shows(const Plan *plan, const Step *step, bool open) {
+    if (step->phase == STEP_COVER || step->phase == STEP_START) return true;
+    const Unit *unit = &plan->units[step->unit];
+    return unit->group < 0 || !unit->name == open;
+}
+
+int plan_find(const Plan *plan, const char *name, bool open) {
     char letter = 0;
     int number = -1, addition = -1;
     for (int i = 0; i < plan->num_steps; i++)
-        if (strcmp(plan->steps[i].name, name) == 0) return i;
+        if (plan_shows(plan, &plan->steps[i], open) && strcmp(plan->steps[i].name, name) == 0)
+            return i;
     if (sscanf(name, "%c%d", &letter, &number) < 2) return -1;
     const int l = index_of_line(&plan->tape, number);
-    if (l == plan->tape.num_lines) return -1;
-    for (int i = 0; i < plan->num_steps; i++) {
+    for (int i = 1; i < plan->num_steps; i++) {
         const Step *step = &plan->steps[i];
-        if (step->unit != plan->unit_of[l]) continue;
+        const Unit *unit = &plan->units[step->unit];
+        if (!plan_shows(plan, step, open) || l < unit->first || l > unit->last) continue;
         if (*step->name == letter && letter != 's') return i;
         if (*step->name == 'b' && letter == 'a' && addition < 0) addition = i;
     }

@@ -8,9 +8,10 @@
  *     f3      line 3 forward               a3.0    the addition after b3.0
  *     s       the start
  *
- * Lines that follow each other and only move numbers are one step, and so are the lines that the
- * lesson folds ("loss"). Such a step has the name of its last line forward, of its first line
- * backward, and the derivatives of all its lines, multiplied. */
+ * Lines that follow each other and only move numbers are a group, and so are the lines that the
+ * lesson folds ("loss"). A group is shown as one step, or, if a reader has opened it, as the steps
+ * of its lines; the plan has both. A folded step has the name of its last line forward, of its
+ * first line backward, and the derivatives of all its lines, multiplied. */
 #ifndef TAPEHEAD_EXAMPLES_PLAN_H
 #define TAPEHEAD_EXAMPLES_PLAN_H
 
@@ -20,49 +21,56 @@ enum { MOST_PARTS = 16 }; /* of a gradient, that an addition shows */
 
 typedef enum { STEP_COVER, STEP_FORWARD, STEP_START, STEP_BACKWARD, STEP_ADD } StepPhase;
 
-/* Lines that are one arrow: most often one line. */
+/* Lines that are one arrow: a line, or a folded group. */
 typedef struct {
     int first, last;
-    const char *name; /* of a fold; NULL for a line alone */
-    Source *moves;    /* from the inputs of the first line; NULL if it is no move */
+    int group;        /* its number; -1: none */
+    const char *name; /* of a folded group, "" of moves; NULL for a line */
+    Source *moves;    /* from the inputs of the first line; NULL if backward is no move */
+    int num_parts;
+    Part *parts;
 } Unit;
 
 typedef struct {
     StepPhase phase;
     char name[32];
-    RuleKind kind; /* as the page draws it; forward: a move, a product, a softmax, or general */
-    int unit;      /* -1: the cover */
-    int tensor;    /* whose value or gradient it makes; -1: the cover */
-    Part *part;    /* backward, addition; NULL elsewhere */
+    RuleKind kind;         /* backward; forward: a move, a product, a softmax, or general */
+    int unit;              /* -1: the cover */
+    int tensor;            /* whose value or gradient it makes; -1: the cover */
+    Part *part;            /* backward, addition; NULL elsewhere */
     const double *numbers; /* that it makes, as many as the tensor has; NULL: the cover */
     const char *text;      /* of the lesson; NULL: none */
     int64_t look;          /* the element that is worked out: the lesson's, or the largest */
+    bool is_said;          /* it is the lesson's */
+    bool has_own_text;     /* text is what the lesson says at this name */
 } Step;
 
 typedef struct {
     RuledTape tape;
     const Json *lesson;
-    int num_units, num_steps;
-    int num_forward; /* steps 1 to num_forward; the rest is backward */
+    int num_units, num_steps, num_groups;
     Unit *units;
     Step *steps;
-    int *unit_of; /* each line's unit */
 } Plan;
 
-/* lesson: its "tape" was checked by check_tape. open: nothing is folded. False and an error without
- * memory; the caller calls plan_free also then. The strings stay in the JSON. */
-bool plan_make(Plan *plan, const Json *lesson, bool open);
+/* lesson: its "tape" was checked by check_tape. False and an error without memory; the caller calls
+ * plan_free also then. The strings stay in the JSON. */
+bool plan_make(Plan *plan, const Json *lesson);
 void plan_free(Plan *plan);
 
+/* Is the step shown where all groups are folded, or all are open? */
+bool plan_shows(const Plan *plan, const Step *step, bool open);
 /* The step with this name; else a step that its line is part of, in the same direction. -1 if there
  * is none. */
-int plan_find(const Plan *plan, const char *name);
+int plan_find(const Plan *plan, const char *name, bool open);
 
-/* The parts of a gradient that are known after a step, in the order of backward; parts: room for
- * `most`, or NULL. Returns how many there are. */
-int parts_until(const Plan *plan, int tensor, const Step *step, const Part **parts, int most);
-
-/* Of an addition: is its result the sum of the parts, but for rounding? */
-bool parts_sum_up(const Plan *plan, const Step *step);
+/* The parts of a gradient that are known after a step of backward, in the order of backward; parts:
+ * room for `most`, or NULL. Returns how many there are. */
+int parts_until(const Plan *plan, const Step *step, const Part **parts, int most);
+/* All parts of a gradient. */
+int parts_of(const Plan *plan, int tensor, const Part **parts, int most);
+/* The sum of the first n of them, n > 0, in the type of the gradient, as backward adds them. NULL
+ * and an error without memory. */
+const double *sum_of_parts(Plan *plan, const Part *const *parts, int n);
 
 #endif

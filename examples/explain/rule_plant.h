@@ -71,6 +71,10 @@ bool rule_judge(Planting *planting);
  * formula computes, or ""; of a right rule, that it is right for these numbers only; question: of
  * the mistake, or "". */
 void rule_write(const Planting *planting, FILE *file);
+/* Writes ,"right":[{"line":5,"input":0,"jacobian":[...]}, ...]: the derivatives by the own backward
+ * of each line that has a planted rule, column by column as tape_write_json has them. False and an
+ * error without memory. */
+bool rule_write_right(Planting *planting, FILE *file);
 /* Writes ,"places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
  * "exercise":"04_softmax","names":[{"name":"dA","is":"dy"}, ...]}, ...], one for each gradient that
  * a rule can compute. name: for rule_plant; formula: a right one, "" if none is known; exercise:

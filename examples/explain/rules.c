@@ -45,8 +45,7 @@ static double *read_numbers(Piece **memory, const Json *list) {
 static bool read_tensor(RuledTape *tape, int t, const Json *json) {
     TapeTensor *x = &tape->tensors[t];
     *x = (TapeTensor){.json = json, .maker = -1, .panels = 1, .rows = 1, .columns = 1, .size = 1};
-    tensor_snprintf(x->name, sizeof x->name, "%s", json_text(json, "name", ""));
-    if (!*x->name) snprintf(x->name, sizeof x->name, "t%d", t);
+    x->name = json_text(json, "name", "");
     for (const Json *d = json_get(json, "shape")->first; d; d = d->next) {
         const int64_t n = (int64_t)d->number;
         x->shape[x->rank++] = n;
@@ -76,33 +75,53 @@ int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j) {
     return i;
 }
 
+bool is_float32(const TapeTensor *x) {
+    return strcmp(json_text(x->json, "type", ""), "float32") == 0;
+}
+
 /* Numbers of float32 that should be equal are rounded differently. */
-static bool is_near(double a, double b) {
+bool is_near(double a, double b) {
     return fabs(a - b) <= 1e-5 * fmax(1, fabs(b)) || (isnan(a) && isnan(b));
 }
 
 /* ---- Jacobians ------------------------------------------------------------------------------- */
 
 /* Reads the columns, [j, J, j, J, ...] or a reason. */
-static bool read_jacobian(RuledTape *tape, Part *p, const Json *jacobian) {
+static bool read_jacobian(RuledTape *tape, Jacobian *by, const Json *jacobian) {
     int64_t total = 0, n = 0, i = 0;
     for (const Json *column = jacobian->first; column; column = column->next)
         if (column->kind == JSON_ARRAY) total += column->count / 2;
-    p->begin = memory_take(&tape->memory, jacobian->count + 1, sizeof *p->begin);
-    p->of = memory_take(&tape->memory, total, sizeof *p->of);
-    if (!p->begin || !p->of) return false;
+    by->begin = memory_take(&tape->memory, jacobian->count + 1, sizeof *by->begin);
+    by->of = memory_take(&tape->memory, total, sizeof *by->of);
+    if (!by->begin || !by->of) return false;
     for (const Json *column = jacobian->first; column; column = column->next) {
-        p->begin[i++] = n;
+        by->begin[i++] = n;
         if (column->kind != JSON_ARRAY) continue;
         for (const Json *pair = column->first; pair; pair = pair->next->next)
-            p->of[n++] = (Derivative){(int64_t)pair->number, json_number(pair->next)};
+            by->of[n++] = (Derivative){(int64_t)pair->number, json_number(pair->next)};
     }
-    p->begin[i] = n;
+    by->begin[i] = n;
     return true;
 }
 
+/* The derivatives row by row; NULL and an error without memory. */
+static Jacobian rows_of(RuledTape *tape, const Jacobian *by, int64_t columns, int64_t rows) {
+    const int64_t total = by->begin[columns];
+    Jacobian turned = {memory_take(&tape->memory, rows + 2, sizeof *turned.begin),
+                       memory_take(&tape->memory, total, sizeof *turned.of)};
+    if (!turned.begin || !turned.of) return (Jacobian){NULL, NULL};
+    int64_t *next = turned.begin + 1; /* where the next one of a row goes; at last, where it ends */
+    for (int64_t e = 0; e < total; e++) next[by->of[e].j + 1]++;
+    for (int64_t j = 0; j < rows; j++) next[j + 1] += next[j];
+    for (int64_t i = 0; i < columns; i++)
+        for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++)
+            turned.of[next[by->of[e].j]++] = (Derivative){i, by->of[e].J};
+    return turned;
+}
+
 /* The derivatives of column i of the product of two Jacobians, by j. */
-static int64_t compose_column(const Part *p, const Part *next, int64_t i, Derivative *column) {
+static int64_t compose_column(const Jacobian *p, const Jacobian *next, int64_t i,
+                              Derivative *column) {
     int64_t n = 0;
     for (int64_t e = p->begin[i]; e < p->begin[i + 1]; e++) {
         const Derivative inner = p->of[e];
@@ -122,8 +141,7 @@ static int64_t compose_column(const Part *p, const Part *next, int64_t i, Deriva
 
 static void find_simple_kind(RuledTape *tape, Part *p);
 
-bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
-    const int64_t columns = tape->tensors[p->x].size;
+static bool compose(RuledTape *tape, Jacobian *p, const Jacobian *next, int64_t columns) {
     int64_t most = 0, n = 0;
     for (int64_t e = 0; e < p->begin[columns]; e++)
         most += next->begin[p->of[e].j + 1] - next->begin[p->of[e].j];
@@ -135,14 +153,22 @@ bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
         n += compose_column(p, next, i, of + n);
     }
     begin[columns] = n;
-    p->begin = begin;
-    p->of = of;
+    *p = (Jacobian){begin, of};
+    return true;
+}
+
+bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
+    if (!compose(tape, &p->by, &next->by, tape->tensors[p->x].size)) return false;
+    p->right = p->by;
     p->y = next->y;
     p->line = next->line;
     if (next->worst > p->worst || isnan(next->worst)) p->worst = next->worst;
     p->unchecked += next->unchecked;
     p->copies = false;
+    p->is_rowwise = false;
+    p->is_odd = false;
     p->factor = 0;
+    p->right_factor = 0;
     find_simple_kind(tape, p);
     return !tensor_error();
 }
@@ -177,14 +203,14 @@ static bool fits_product(const RuledTape *tape, const RuledLine *line, const Pro
     const double *other = tape->tensors[line->in[by_a ? p->b : p->a]].value;
     const int64_t terms = product_terms(p, panels, by_a);
     for (int64_t i = 0; i < tape->tensors[part->x].size; i++) {
-        int64_t e = part->begin[i];
+        int64_t e = part->right.begin[i];
         for (int64_t t = 0; t < terms; t++) {
             const Pair pair = product_term(p, panels, by_a, i, t);
-            const bool found = e < part->begin[i + 1] && part->of[e].j == pair.j;
-            if (!is_near(found ? part->of[e].J : 0, other[pair.other])) return false;
+            const bool found = e < part->right.begin[i + 1] && part->right.of[e].j == pair.j;
+            if (!is_near(found ? part->right.of[e].J : 0, other[pair.other])) return false;
             e += found;
         }
-        if (e < part->begin[i + 1]) return false;
+        if (e < part->right.begin[i + 1]) return false;
     }
     return true;
 }
@@ -260,13 +286,16 @@ static double softmax_derivative(const double *y, int64_t j, int64_t i) {
 
 /* Does each row of y depend on the same row of x only, and on several of its elements? Returns the
  * place of the largest derivative: its index in `of`, and its column. */
-static bool is_rowwise(const TapeTensor *x, const Part *p, int64_t *largest, int64_t *column) {
+static bool is_rowwise(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t *largest,
+                       int64_t *column) {
+    const TapeTensor *x = &tape->tensors[p->x];
     bool mixes = false;
+    if (!have_same_shape(x, &tape->tensors[p->y])) return false;
     for (int64_t i = 0; i < x->size; i++)
-        for (int64_t e = p->begin[i]; e < p->begin[i + 1]; e++) {
-            if (p->of[e].j / x->columns != i / x->columns) return false;
-            mixes = mixes || p->of[e].j != i;
-            if (fabs(p->of[e].J) <= fabs(p->of[*largest].J)) continue;
+        for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++) {
+            if (by->of[e].j / x->columns != i / x->columns) return false;
+            mixes = mixes || by->of[e].j != i;
+            if (fabs(by->of[e].J) <= fabs(by->of[*largest].J)) continue;
             *largest = e;
             *column = i;
         }
@@ -275,27 +304,27 @@ static bool is_rowwise(const TapeTensor *x, const Part *p, int64_t *largest, int
 
 /* Rows of weights have a Jacobian that y itself gives: J[j, i] = s y[i] ([i = j] - y[j]). Returns
  * s if all of J agrees with it, else 0. */
-static double factor_of(const RuledTape *tape, const Part *p) {
+static double factor_of(const RuledTape *tape, const Part *p, const Jacobian *by, bool *rowwise) {
     const TapeTensor *x = &tape->tensors[p->x];
     const TapeTensor *y = &tape->tensors[p->y];
-    const bool rounded = strcmp(json_text(y->json, "type", ""), "float32") == 0;
     int64_t largest = 0, column = 0;
-    if (!have_same_shape(x, y) || !is_rowwise(x, p, &largest, &column)) return 0;
-    for (; p->begin[column + 1] <= largest; column++) {
+    *rowwise = is_rowwise(tape, p, by, &largest, &column);
+    if (!*rowwise) return 0;
+    for (; by->begin[column + 1] <= largest; column++) {
     } /* the first one is the largest */
-    const double s = p->of[largest].J / softmax_derivative(y->value, p->of[largest].j, column);
-    const double most = fabs(s) * (rounded ? 1e-5 : 1e-12);
+    const double s = by->of[largest].J / softmax_derivative(y->value, by->of[largest].j, column);
+    const double most = fabs(s) * (is_float32(y) ? 1e-5 : 1e-12);
     if (!isfinite(s)) return 0;
     for (int64_t i = 0; i < x->size; i++) {
-        int64_t e = p->begin[i];
+        int64_t e = by->begin[i];
         const int64_t start = i - i % x->columns;
         for (int64_t j = start; j < start + x->columns; j++) {
-            const bool found = e < p->begin[i + 1] && p->of[e].j == j;
-            const double J = found ? p->of[e].J : 0;
+            const bool found = e < by->begin[i + 1] && by->of[e].j == j;
+            const double J = found ? by->of[e].J : 0;
             if (!(fabs(J - s * softmax_derivative(y->value, j, i)) <= most)) return 0;
             e += found;
         }
-        if (e < p->begin[i + 1]) return 0;
+        if (e < by->begin[i + 1]) return 0;
     }
     return s;
 }
@@ -315,8 +344,8 @@ static bool find_means(RuledTape *tape, Part *p) {
 static bool is_broadcast(const TapeTensor *x, const TapeTensor *y, const Part *p) {
     if (x->size == y->size || !can_broadcast(x, y)) return false;
     for (int64_t i = 0; i < x->size; i++)
-        for (int64_t e = p->begin[i]; e < p->begin[i + 1]; e++)
-            if (broadcast_index(x, y, p->of[e].j) != i) return false;
+        for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++)
+            if (broadcast_index(x, y, p->by.of[e].j) != i) return false;
     return true;
 }
 
@@ -329,10 +358,10 @@ static bool find_each(RuledTape *tape, Part *p) {
     if (!seen || !p->each) return false;
     int64_t with = 0;
     bool single = true;
-    p->constant = p->begin[columns] > 0 ? p->of[0].J : 0;
-    p->is_constant = p->begin[columns] > 0;
-    for (int64_t e = 0; e < p->begin[columns]; e++) {
-        const Derivative d = p->of[e];
+    p->constant = p->by.begin[columns] > 0 ? p->by.of[0].J : 0;
+    p->is_constant = p->by.begin[columns] > 0;
+    for (int64_t e = 0; e < p->by.begin[columns]; e++) {
+        const Derivative d = p->by.of[e];
         single = single && !seen[d.j];
         with += !seen[d.j];
         seen[d.j] = true;
@@ -349,8 +378,8 @@ static bool find_spread(RuledTape *tape, Part *p) {
     p->each = memory_take(&tape->memory, columns, sizeof *p->each);
     if (!p->each) return false;
     for (int64_t i = 0; i < columns; i++) {
-        if (p->begin[i + 1] - p->begin[i] > 1) return false;
-        if (p->begin[i + 1] > p->begin[i]) p->each[i] = p->of[p->begin[i]].J;
+        if (p->by.begin[i + 1] - p->by.begin[i] > 1) return false;
+        if (p->by.begin[i + 1] > p->by.begin[i]) p->each[i] = p->by.of[p->by.begin[i]].J;
     }
     return true;
 }
@@ -363,12 +392,33 @@ static void find_simple_kind(RuledTape *tape, Part *p) {
     else p->kind = find_spread(tape, p) ? RULE_SPREAD : RULE_GENERAL;
 }
 
-/* The kind of a part whose line is no move and no product. */
-static void find_kind(RuledTape *tape, Part *p) {
+/* Is each dx[i] the sum of dy[j] J[j, i]? */
+static bool is_linear_in_dy(const RuledTape *tape, const Part *p) {
+    const double *dy = tape->tensors[p->y].grad;
+    for (int64_t i = 0; i < tape->tensors[p->x].size; i++) {
+        double sum = 0;
+        for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++)
+            sum += dy[p->by.of[e].j] * p->by.of[e].J;
+        if (!is_near(p->dx[i], sum) && !isnan(p->dx[i])) return false;
+    }
+    return true;
+}
+
+/* The kind of a part. A wrong rule that a reader has planted is no product of these factors. */
+static void find_kind(RuledTape *tape, const RuledLine *line, Part *p) {
+    const bool is_wrong = p->planted && strcmp(json_text(p->planted, "verdict", ""), "wrong") == 0;
+    const bool is_factor =
+        line->product.P > 0 && (p->k == line->product.a || p->k == line->product.b);
     p->copies = is_broadcast(&tape->tensors[p->x], &tape->tensors[p->y], p);
-    p->factor = factor_of(tape, p);
+    p->factor = factor_of(tape, p, &p->by, &p->is_rowwise);
+    p->is_right_rowwise = p->is_rowwise;
+    p->right_factor = p->factor;
+    if (p->planted) p->right_factor = factor_of(tape, p, &p->right, &p->is_right_rowwise);
+    p->is_odd = is_wrong && !is_linear_in_dy(tape, p);
     find_simple_kind(tape, p);
-    if (p->factor != 0 && find_means(tape, p)) p->kind = RULE_SOFTMAX;
+    if (line->moves && !p->copies) p->kind = RULE_MOVE;
+    else if (p->factor != 0 && find_means(tape, p)) p->kind = RULE_SOFTMAX;
+    else if (is_factor && !is_wrong) p->kind = RULE_PRODUCT;
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
@@ -377,55 +427,78 @@ static bool is_same(double a, double b) {
     return (a == b && !signbit(a) == !signbit(b)) || (isnan(a) && isnan(b));
 }
 
-/* Is each element of the result an element of an input? Sets line->moves. */
-static void find_moves(RuledTape *tape, RuledLine *line) {
+/* Is each element of the result an element of an input? Returns which; NULL if not. */
+static Source *find_moves(RuledTape *tape, const RuledLine *line, bool right) {
     const TapeTensor *y = &tape->tensors[line->out];
     Source *moves = memory_take(&tape->memory, y->size, sizeof *moves);
     int64_t found = 0;
-    if (!moves || line->num_parts == 0) return;
+    if (!moves || line->num_parts == 0) return NULL;
     for (int64_t j = 0; j < y->size; j++) moves[j].k = -1;
     for (int n = 0; n < line->num_parts; n++) {
         const Part *p = &line->parts[n];
+        const Jacobian *by = right ? &p->right : &p->by;
         const TapeTensor *x = &tape->tensors[p->x];
         for (int64_t i = 0; i < x->size; i++)
-            for (int64_t e = p->begin[i]; e < p->begin[i + 1]; e++) {
-                const Derivative d = p->of[e];
-                if (d.J != 1 || moves[d.j].k >= 0 || !is_same(x->value[i], y->value[d.j])) return;
+            for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++) {
+                const Derivative d = by->of[e];
+                if (d.J != 1 || moves[d.j].k >= 0 || !is_same(x->value[i], y->value[d.j]))
+                    return NULL;
                 moves[d.j] = (Source){p->k, i};
                 found++;
             }
     }
-    if (found == y->size) line->moves = moves;
+    return found == y->size ? moves : NULL;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool read_part(RuledTape *tape, const RuledLine *line, Part *p, const Json *json) {
+/* What a list of the lesson says of input k of a line: "planted", a rule that a reader has planted;
+ * "right", the right derivatives there. NULL: nothing. */
+static const Json *item_at(const Json *lesson, const char *key, int line, int k) {
+    const Json *list = json_get(lesson, key);
+    const Json *item = list ? list->first : NULL;
+    while (item && (json_integer(item, "line", -1) != line || json_integer(item, "input", -1) != k))
+        item = item->next;
+    return item;
+}
+
+static const char **read_reasons(RuledTape *tape, const Json *jacobian) {
+    int64_t i = 0;
+    const char **reasons = memory_take(&tape->memory, jacobian->count, sizeof *reasons);
+    for (const Json *column = jacobian->first; reasons && column; column = column->next, i++)
+        reasons[i] = column->kind == JSON_STRING ? column->text : NULL;
+    return reasons;
+}
+
+static bool read_part(RuledTape *tape, const RuledLine *line, Part *p, const Json *json,
+                      const Json *lesson) {
+    const Json *jacobian = json_get(json, "jacobian");
+    const Json *right = json_get(item_at(lesson, "right", line->number, p->k), "jacobian");
+    p->own = p;
     p->x = line->in[p->k];
     p->y = line->out;
-    p->step = -1;
     p->dx = read_numbers(&tape->memory, json_get(json, "dx"));
-    p->reasons = json_get(json, "jacobian");
     p->worst = json_number(json_get(json, "worst"));
     p->unchecked = json_integer(json, "unchecked", 0);
     tape->tensors[p->x].parts++;
-    return p->dx && read_jacobian(tape, p, p->reasons);
+    p->reasons = read_reasons(tape, jacobian);
+    if (!p->dx || !p->reasons || !read_jacobian(tape, &p->by, jacobian)) return false;
+    p->right = p->by;
+    if (right && !read_jacobian(tape, &p->right, right)) return false;
+    p->rows = rows_of(tape, &p->right, tape->tensors[p->x].size, tape->tensors[p->y].size);
+    return p->rows.begin != NULL;
 }
 
 static void find_kinds(RuledTape *tape, RuledLine *line) {
-    find_moves(tape, line);
+    bool any_planted = false;
+    for (int i = 0; i < line->num_parts; i++) any_planted |= line->parts[i].planted != NULL;
+    line->moves = find_moves(tape, line, false);
+    line->right_moves = any_planted ? find_moves(tape, line, true) : line->moves;
     find_product(tape, line);
-    for (int i = 0; i < line->num_parts; i++) {
-        Part *p = &line->parts[i];
-        find_kind(tape, p);
-        if (line->moves && !p->copies) p->kind = RULE_MOVE;
-        else if (p->factor == 0 && line->product.P > 0 &&
-                 (p->k == line->product.a || p->k == line->product.b))
-            p->kind = RULE_PRODUCT;
-    }
+    for (int i = 0; i < line->num_parts; i++) find_kind(tape, line, &line->parts[i]);
 }
 
-static bool read_line(RuledTape *tape, int l, const Json *json) {
+static bool read_line(RuledTape *tape, int l, const Json *json, const Json *lesson) {
     RuledLine *line = &tape->lines[l];
     const Json *in = json_get(json, "in");
     const Json *backward = json_get(json, "backward");
@@ -445,15 +518,16 @@ static bool read_line(RuledTape *tape, int l, const Json *json) {
     for (const Json *d = backward->first; d; d = d->next, k++) {
         if (d->kind != JSON_OBJECT || !tape->tensors[line->out].grad) continue;
         Part *p = &line->parts[line->num_parts++];
-        *p = (Part){.line = l, .k = k};
-        if (!read_part(tape, line, p, d)) return false;
+        *p = (Part){.line = l, .k = k, .planted = item_at(lesson, "planted", line->number, k)};
+        if (!read_part(tape, line, p, d, lesson)) return false;
     }
     tape->tensors[line->out].maker = l;
     find_kinds(tape, line);
     return !tensor_error();
 }
 
-bool rules_read(RuledTape *tape, const Json *json) {
+bool rules_read(RuledTape *tape, const Json *lesson) {
+    const Json *json = json_get(lesson, "tape");
     const Json *tensors = json_get(json, "tensors");
     const Json *lines = json_get(json, "lines");
     *tape = (RuledTape){.memory = NULL};
@@ -463,7 +537,7 @@ bool rules_read(RuledTape *tape, const Json *json) {
     for (const Json *x = tensors->first; x; x = x->next)
         if (!read_tensor(tape, tape->num_tensors++, x)) return false;
     for (const Json *line = lines->first; line; line = line->next)
-        if (!read_line(tape, tape->num_lines++, line)) return false;
+        if (!read_line(tape, tape->num_lines++, line, lesson)) return false;
     return true;
 }
 

@@ -31,7 +31,7 @@ void memory_free(Piece **memory);
  * the panels, tables of the same size. */
 typedef struct {
     const Json *json;
-    char name[40]; /* "t5" if the tape has none */
+    const char *name; /* "" if the tape has none */
     int64_t rank, shape[TENSOR_MAX_DIMS];
     int64_t panels, rows, columns, size;
     double *value, *grad; /* grad: NULL without a gradient */
@@ -44,24 +44,36 @@ typedef struct {
     double J;
 } Derivative; /* J[j, i], not 0 */
 
-/* What the backward of a line adds to the gradient of one input: an arrow. */
+/* The derivatives of y by x, column by column: those of x[i] are of[begin[i]] to
+ * of[begin[i + 1] - 1], by j. */
 typedef struct {
-    int line, k;         /* the line, and its input */
-    int x, y;            /* tensors: the input, the result */
-    const double *dx;    /* of x's size */
-    const Json *reasons; /* the Jacobian as it is written: a column of zeros is its reason */
-    double worst;        /* the largest error of a check; NaN stays */
-    int64_t unchecked;   /* derivatives that differences cannot check */
-    int64_t *begin;      /* column i of J: of[begin[i]] to of[begin[i + 1] - 1], by j */
+    int64_t *begin;
     Derivative *of;
+} Jacobian;
+
+/* What the backward of a line adds to the gradient of one input: an arrow. */
+typedef struct Part {
+    int line, k;          /* the line, and its input */
+    int x, y;             /* tensors: the input, the result */
+    const double *dx;     /* of x's size */
+    const char **reasons; /* why no y changes with x[i]; NULL where one does */
+    double worst;         /* the largest error of a check; NaN stays */
+    int64_t unchecked;    /* derivatives that differences cannot check */
+    Jacobian by, right;   /* by its backward; the same, unless a reader has planted another rule */
+    Jacobian rows;        /* right, row by row: those of y[j], whose j is the element of x */
+    const Json *planted;  /* that rule, as the lesson has it; NULL: none */
     RuleKind kind;
-    double factor;    /* RULE_SOFTMAX: s */
+    bool is_odd;           /* a planted rule that is not linear in dy: `by` says nothing about dx */
+    bool is_rowwise;       /* each row of y is made from the same row of x, from several numbers; */
+    bool is_right_rowwise; /* the same of the right rule */
+    double factor;         /* RULE_SOFTMAX: s; forward, of the right rule: right_factor */
+    double right_factor;
     bool copies;      /* x was broadcast */
     bool is_constant; /* all derivatives are the same number: constant */
     double constant;
-    double *each;  /* RULE_EACH: J for each element of y; RULE_SPREAD: of x */
-    double *means; /* RULE_SOFTMAX: sum of y dy, of each row */
-    int step;      /* its number in the plan; -1: none */
+    double *each;           /* RULE_EACH: J for each element of y; RULE_SPREAD: of x */
+    double *means;          /* RULE_SOFTMAX: sum of y dy, of each row */
+    const struct Part *own; /* of its line alone: itself, but in a fold */
 } Part;
 
 /* y[p, n, m] = sum over k of a[p, n, k] b[p, k, m], or b[p, m, k] if b is flipped, and inputs that
@@ -83,9 +95,10 @@ typedef struct {
     int num_in, out;
     int *in; /* tensors, -1: none */
     int num_parts;
-    Part *parts;     /* of the inputs with a gradient */
-    Source *moves;   /* of each element of the result, if the line only moves; else NULL */
-    Product product; /* P is 0 if the line is none */
+    Part *parts;         /* of the inputs with a gradient */
+    Source *moves;       /* of each element of the result, if backward only moves; else NULL */
+    Source *right_moves; /* the same, if forward only moves */
+    Product product;     /* P is 0 if the line is none */
 } RuledLine;
 
 typedef struct {
@@ -95,16 +108,17 @@ typedef struct {
     RuledLine *lines;
 } RuledTape;
 
-/* Reads a tape that check_tape has checked. False and an error without memory; the caller calls
- * rules_free also then. The strings stay in the JSON. */
-bool rules_read(RuledTape *tape, const Json *json);
+/* Reads the "tape" of a lesson, which check_tape has checked, and its "planted" rules. False and an
+ * error without memory; the caller calls rules_free also then. The strings stay in the JSON. */
+bool rules_read(RuledTape *tape, const Json *lesson);
 void rules_free(RuledTape *tape);
 
 /* In place of p: the derivatives of the last result by p's input, through a line that has only the
  * part `next`, which reads p's result. p->line becomes that line. False and an error without
- * memory.
- */
+ * memory. */
 bool rules_compose(RuledTape *tape, Part *p, const Part *next);
+bool is_near(double a, double b);
+bool is_float32(const TapeTensor *x);
 
 /* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */
 bool can_broadcast(const TapeTensor *x, const TapeTensor *y);

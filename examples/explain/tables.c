@@ -5,7 +5,7 @@
 #include "tables.h"
 
 #include "../common/utf8.h"
-#include "worked.h"
+#include "reasons.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,39 +31,18 @@ void unpaint(void) {
 
 /* ---- reasons for zeros ----------------------------------------------------------------------- */
 
-/* Reasons for a zero: as the tape names them, as a cell shows them, and what they mean. */
-static const struct {
-    const char *name, *mark, *meaning;
-} reasons[] = {{"masked", "//", "masked"},
-               {"weight is 0", "w0", "the weight is 0"},
-               {"weight is 1", "w1", "the weight is 1"},
-               {"dropped", "::", "dropped"},
-               {"flat", "__", "the function is flat"},
-               {"times 0", "*0", "it is multiplied by 0"},
-               {"unused", "--", "not used"}};
-enum { REASONS = sizeof reasons / sizeof *reasons };
-
-/* If a column of a Jacobian is a reason: the number of the reason, else REASONS. */
-static int reason_in(const Json *column) {
-    int r = 0;
-    while (r < REASONS &&
-           !(column && column->kind == JSON_STRING && strcmp(column->text, reasons[r].name) == 0))
-        r++;
-    return r;
-}
-
 /* Is dx[i] 0 because each dy that could reach it is 0? */
 static bool nothing_arrives(const Part *part, int64_t i) {
-    if (part->dx[i] != 0 || part->begin[i] == part->begin[i + 1]) return false;
-    for (int64_t e = part->begin[i]; e < part->begin[i + 1]; e++)
-        if (plan->tape.tensors[part->y].grad[part->of[e].j] != 0) return false;
+    if (part->dx[i] != 0 || part->by.begin[i] == part->by.begin[i + 1]) return false;
+    for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++)
+        if (plan->tape.tensors[part->y].grad[part->by.of[e].j] != 0) return false;
     return true;
 }
 
 static bool is_a_reason(const Part *part, int r) {
-    int64_t i = 0;
-    for (const Json *column = part->reasons->first; column; column = column->next, i++)
-        if (r < REASONS ? reason_in(column) == r : nothing_arrives(part, i)) return true;
+    for (int64_t i = 0; i < plan->tape.tensors[part->x].size; i++)
+        if (r < REASONS ? number_of_reason(part->reasons[i]) == r : nothing_arrives(part, i))
+            return true;
     return false;
 }
 
@@ -74,7 +53,7 @@ void print_reasons(const Plan *of, const Part *part) {
         if (!is_a_reason(part, r)) continue;
         if (*before == 'z') printf("%*s", TERMINAL_MARGIN, "");
         printf("%s%s %s", before, r < REASONS ? reasons[r].mark : "0",
-               r < REASONS ? reasons[r].meaning : "nothing arrives");
+               r < REASONS ? reasons[r].name : "nothing arrives");
         before = ", ";
     }
     if (*before == ',') printf("\n\n");
@@ -88,7 +67,7 @@ typedef struct {
     const Json *row_words, *column_words;
     int64_t offset, rows, columns; /* of the matrix */
     int64_t first, shown;          /* of the columns */
-    int decimals, exponent, width; /* of a cell; all numbers are times 10^exponent */
+    int width;                     /* of a cell */
     int words;                     /* the width of the words before the rows */
     char title[TITLE];
 } Block;
@@ -97,34 +76,20 @@ static int64_t element(const Block *b, int64_t row, int64_t column) {
     return b->offset + (b->item->transposed ? column * b->rows + row : row * b->columns + column);
 }
 
-/* An exact 0 is "0", or the mark of its reason; a number that rounds to 0 is "0.000". */
-static void cell_text(const Block *b, int64_t row, int64_t column, char text[16]) {
+/* An exact 0 is "0", or the mark of its reason. */
+static void cell_text(const Block *b, int64_t row, int64_t column, char text[NUMBER_TEXT]) {
     const int64_t i = element(b, row, column);
-    const double x = b->item->numbers[i], scaled = x / pow(10, b->exponent);
-    const Part *part = x == 0 ? b->item->part : NULL;
-    const int reason = part ? reason_in(json_at(part->reasons, i)) : REASONS;
-    if (reason < REASONS) snprintf(text, 16, "%s", reasons[reason].mark);
-    else if (x == 0) snprintf(text, 16, "0");
-    else if (isnan(x)) snprintf(text, 16, "NaN");
-    else if (isinf(x)) snprintf(text, 16, x > 0 ? "inf" : "-inf");
-    else if (fabs(x) >= 1e5) snprintf(text, 16, "%.0e", x);
-    else snprintf(text, 16, "%.*f", b->decimals, fabs(scaled) < 0.0005 ? 0 : scaled);
+    const double x = b->item->numbers[i];
+    const Part *part = x == 0 && b->item->of != ITEM_DERIVATIVE ? b->item->part : NULL;
+    const int reason = part ? number_of_reason(part->reasons[i]) : REASONS;
+    if (reason < REASONS) snprintf(text, NUMBER_TEXT, "%s", reasons[reason].mark);
+    else format_cell(x, b->item->format, text);
 }
 
-/* A table of small numbers shows them times a power of 10. */
-static int exponent_of(const double *numbers, int64_t size) {
-    double most = 0;
-    for (int64_t i = 0; i < size; i++)
-        if (fabs(numbers[i]) > most) most = fabs(numbers[i]);
-    return most > 0 && most < 0.01 ? (int)floor(log10(most)) : 0;
-}
-
-/* Sets the format and the width of the cells, the same for all panels. */
+/* Sets the width of the cells, the same for all panels. */
 static void measure(Block *b, int64_t panels) {
-    char text[16];
+    char text[NUMBER_TEXT];
     const int64_t size = b->rows * b->columns;
-    b->exponent = exponent_of(b->item->numbers, panels * size);
-    b->decimals = b->exponent ? 2 : decimals_of(b->item->numbers, panels * size);
     for (b->offset = 0; b->offset < panels * size; b->offset += size)
         for (int64_t r = 0; r < b->rows; r++)
             for (int64_t c = 0; c < b->columns; c++) {
@@ -169,7 +134,7 @@ static void print_word(const char *word, int columns, bool right) {
 }
 
 static void print_cell(const Block *b, int64_t row, int64_t column) {
-    char text[16];
+    char text[NUMBER_TEXT];
     const double x = b->item->numbers[element(b, row, column)];
     const char *color = x < 0 ? ORANGE : BLUE;
     cell_text(b, row, column, text);
@@ -312,17 +277,17 @@ static void add_table(const Item *item, int64_t panel) {
     b.columns = item->transposed ? x->rows : x->columns;
     b.row_words = words_of(item, item->transposed ? "columns" : "rows", b.rows);
     b.column_words = words_of(item, item->transposed ? "rows" : "columns", b.columns);
-    if (item->is_column) b.column_words = NULL;
-    if (item->is_column) b.columns = 1;
+    if (item->of == ITEM_MEAN) b.column_words = NULL;
+    if (item->of == ITEM_MEAN) b.columns = 1;
     const int64_t size = b.rows * b.columns;
     measure(&b, x->panels);
     for (int64_t i = 0; size > 0 && i < x->panels; i++) {
         if (panel >= 0 && i != panel) continue;
         b.offset = i * size;
         snprintf(b.title, sizeof b.title, "%s", item->text);
-        if (b.exponent) {
+        if (item->format.exponent) {
             const size_t n = strlen(b.title);
-            snprintf(b.title + n, sizeof b.title - n, ", in 1e%d", b.exponent);
+            snprintf(b.title + n, sizeof b.title - n, ", in 1e%d", item->format.exponent);
         }
         if (x->panels > 1) add_place(b.title, x, i);
         add_matrix(b);
@@ -338,6 +303,17 @@ static bool is_table(const Formula *f, int i) {
     return item->numbers != NULL;
 }
 
+/* The factors of a product stand beside each other, as in its title. */
+static bool is_drawn(const Item *item) { return !item->is_hidden && strcmp(item->text, ".") != 0; }
+
+/* Does a blank stand between these signs? */
+static bool stand_apart(const Item *before, const Item *item) {
+    const size_t n = strlen(before->text);
+    if (n > 0 && before->text[n - 1] == '(') return false;
+    if (strcmp(before->text, "max") == 0) return false;
+    return item->numbers || !*item->text || !strchr("),^", item->text[0]);
+}
+
 /* Signs that follow each other are one. Returns the last item that it added. */
 static int add_signs(const Formula *f, int first) {
     Block sign = {.item = &f->items[first]};
@@ -345,25 +321,26 @@ static int add_signs(const Formula *f, int first) {
     int i = first;
     for (; i < f->count && !is_table(f, i); i++) {
         const bool apart = i > first && stand_apart(&f->items[i - 1], &f->items[i]);
-        if (n < TITLE)
+        if (n < TITLE && is_drawn(&f->items[i]))
             n += (size_t)snprintf(sign.title + n, TITLE - n, "%s%s", apart ? " " : "",
                                   f->items[i].text);
     }
-    add_block(sign);
+    if (n > 0) add_block(sign);
     return i - 1;
 }
 
 static void add_items(const Formula *f, int64_t panel) {
     for (int i = 0; i < f->count; i++)
-        if (is_table(f, i)) add_table(&f->items[i], panel);
-        else i = add_signs(f, i);
+        if (!is_table(f, i)) i = add_signs(f, i);
+        else if (is_drawn(&f->items[i])) add_table(&f->items[i], panel);
 }
 
 void tables_print(const Plan *of, const Formula *f) {
-    int64_t panels = f->items[0].like->panels;
+    int64_t panels = f->items[f->main].like->panels;
     plan = of;
     for (int i = 0; i < f->count; i++)
-        if (f->items[i].numbers && f->items[i].like->panels != panels) panels = 1;
+        if (f->items[i].numbers && is_drawn(&f->items[i]) && f->items[i].like->panels != panels)
+            panels = 1;
     for (int64_t p = 0; p < panels; p++) {
         add_items(f, panels > 1 ? p : -1);
         print_blocks();

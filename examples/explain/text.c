@@ -6,6 +6,8 @@
 
 #include "../common/plural.h"
 #include "../common/terminal.h"
+#include "../common/utf8.h"
+#include "sentences.h"
 #include "tables.h"
 #include "worked.h"
 
@@ -14,6 +16,7 @@
 #include <string.h>
 
 static bool waits; /* for Enter */
+static bool open;  /* the groups of lines are */
 static Plan plan;
 static const Json *lesson;
 
@@ -50,48 +53,51 @@ static void print_paragraph(const char *text, int margin) {
 
 /* ---- headings -------------------------------------------------------------------------------- */
 
-/* "loss: 3 lines", "A = softmax(S / sqrt(d))", "dx = from V + from K" */
-static void name_step(const Step *step, char text[FORMULA_TEXT]) {
-    const Unit *unit = &plan.units[step->unit];
-    Formula f;
-    if (step->phase == STEP_START || step->phase == STEP_ADD) {
-        char name[NAME_TEXT];
-        name_of_gradient(&plan, step->tensor, false, name);
-        snprintf(text, FORMULA_TEXT, step->phase == STEP_ADD ? "%s, a sum" : "%s, the start", name);
-    } else if (unit->name && *unit->name && !unit->moves) {
-        snprintf(text, FORMULA_TEXT, "%.60s: %d lines", unit->name, unit->last - unit->first + 1);
-    } else if (unit->name) {
-        const TapeTensor *y = &plan.tape.tensors[plan.tape.lines[unit->last].out];
-        snprintf(text, FORMULA_TEXT, "%s: %d moves", y->name, unit->last - unit->first + 1);
-    } else {
-        call_of_line(&plan, &plan.tape.lines[unit->last], &f);
-        formula_text(&f, text);
-    }
-}
-
 /* Do differences agree with the derivatives? Is a gradient the sum of its parts? */
 static const char *check_of(const Step *step) {
-    if (step->phase == STEP_ADD) return parts_sum_up(&plan, step) ? "" : ", check FAILS";
-    if (step->phase != STEP_BACKWARD) return "";
-    if (!(step->part->worst < 1e-6)) return ", check FAILS";
-    return step->part->unchecked > 0 ? ", not all checked" : ", check ok";
+    char words[160];
+    bool passes_on;
+    const Check check = check_of_step(&plan, step, words, &passes_on);
+    const bool is_sum = step->phase == STEP_ADD;
+    if (check == CHECK_WRONG) return ", check FAILS";
+    if (check == CHECK_UNCHECKED || (check == CHECK_RIGHT && !is_sum && step->part->unchecked > 0))
+        return ", not all checked";
+    return check == CHECK_RIGHT && !is_sum ? ", check ok" : "";
+}
+
+/* How many steps are shown before this one, and how many in all, in its direction. */
+static int count_steps(const Step *step, int *all) {
+    const bool forward = step->phase == STEP_FORWARD;
+    int before = 0;
+    *all = 0;
+    for (int i = 1; i < plan.num_steps; i++) {
+        const Step *other = &plan.steps[i];
+        if (!plan_shows(&plan, other, open) || forward != (other->phase == STEP_FORWARD)) continue;
+        ++*all;
+        before += other <= step;
+    }
+    return before;
 }
 
 /* "A = softmax(S) ............ backward 3 of 8, b3.0, check ok" */
-static void print_heading(const Step *step) {
-    char left[FORMULA_TEXT], right[96];
-    const int number = (int)(step - plan.steps);
-    const bool forward = number <= plan.num_forward;
-    const int before = forward ? 0 : plan.num_forward;
-    const int steps = forward ? plan.num_forward : plan.num_steps - 1 - plan.num_forward;
-    name_step(step, left);
-    snprintf(right, sizeof right, " %s %d of %d, %s%s", forward ? "forward" : "backward",
-             number - before, steps, step->name, check_of(step));
+static void print_heading(const Step *step, const Formula *f) {
+    char title[FORMULA_TEXT], right[96];
+    size_t n = 0;
+    int all;
+    const int number = count_steps(step, &all);
+    for (const char *c = f->title; *c; c++)
+        if (*c != '`') title[n++] = *c;
+    title[n] = '\0';
+    snprintf(right, sizeof right, " %s %d of %d, %s%s",
+             step->phase == STEP_FORWARD ? "forward" : "backward", number, all, step->name,
+             check_of(step));
     paint(BOLD);
-    int used = printf("%s", left) + 1;
+    if (n <= TERMINAL_WIDTH) printf("%s", title);
+    else print_paragraph(title, 0);
     unpaint();
+    int used = utf8_text_columns(title) + 1;
     const bool fits = used + (int)strlen(right) <= TERMINAL_WIDTH;
-    putchar(fits ? ' ' : '\n');
+    if (n <= TERMINAL_WIDTH) putchar(fits ? ' ' : '\n');
     if (!fits) used = 0;
     for (; used + (int)strlen(right) < TERMINAL_WIDTH; used++) putchar('.');
     printf("%s\n", right);
@@ -172,13 +178,38 @@ static void print_question(const char *word, const Json *question) {
     putchar('\n');
 }
 
+enum { PLACE_TEXT = 160 };
+
+/* "[1, 0]", row and column; " head 2 [1, 0]" where the lesson has a word for the panels; "" for a
+ * number alone. */
+static void place_text(const TapeTensor *x, int64_t i, char text[PLACE_TEXT]) {
+    int64_t place[TENSOR_MAX_DIMS];
+    const char *panel = json_text(lesson, "columns", "");
+    const char *before = "[";
+    const bool named = x->rank == 3 && *panel;
+    int n = 0;
+    *text = '\0';
+    if (x->size < 2) return;
+    for (int64_t d = x->rank - 1; d >= 0; d--) {
+        place[d] = i % x->shape[d];
+        i /= x->shape[d];
+    }
+    if (named && x->panels > 1) n = snprintf(text, 40, " %.20s %d ", panel, (int)place[0] + 1);
+    for (int64_t d = named ? 1 : 0; d < x->rank; d++) {
+        if (d < x->rank - 2 && x->shape[d] == 1) continue;
+        n += snprintf(text + n, PLACE_TEXT - (size_t)n, "%s%d", before, (int)place[d]);
+        before = ", ";
+    }
+    snprintf(text + n, PLACE_TEXT - (size_t)n, "]");
+}
+
 /* The cells of a gradient that are 0, as many as a line has room for. */
 static void list_zeros(const TapeTensor *x, char *text, size_t size) {
     size_t n = 0;
     for (int64_t i = 0; x->grad && i < x->size && n + 40 < size; i++) {
         char place[PLACE_TEXT];
         if (x->grad[i] != 0) continue;
-        place_text(&plan, x, i, place);
+        place_text(x, i, place);
         n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? " and " : "0 at ", place);
     }
 }
@@ -193,7 +224,7 @@ static int64_t terms_asked_for(const Json *question) {
 }
 
 static void print_answer(const Json *question) {
-    char text[1024] = "", number[24];
+    char text[1024] = "", number[NUMBER_TEXT];
     const char *kind = json_text(question, "kind", "choice");
     const int64_t t = json_integer(question, "tensor", -1), i = json_integer(question, "index", -1);
     const TapeTensor *x = t >= 0 && t < plan.tape.num_tensors ? &plan.tape.tensors[t] : NULL;
@@ -206,7 +237,7 @@ static void print_answer(const Json *question) {
     } else if (strcmp(kind, "number") == 0 && x && i >= 0 && i < x->size) {
         const bool is_grad = strcmp(json_text(question, "part", ""), "grad") == 0;
         const double *numbers = is_grad ? x->grad : x->value;
-        if (numbers) number_text(numbers[i], decimals_of(numbers, x->size), number);
+        if (numbers) format_number(numbers[i], format_of(numbers, x->size), number);
         if (numbers) snprintf(text, sizeof text, "%s", number);
     } else if (strcmp(kind, "count") == 0) {
         const int64_t terms = terms_asked_for(question);
@@ -222,7 +253,7 @@ static void print_answer(const Json *question) {
 /* Does a question belong to this step, or to a line that is folded in it? */
 static bool stands_at(const Json *item, const Step *step) {
     const char *name = json_text(item, "at", "");
-    return *name && plan_find(&plan, name) == step - plan.steps;
+    return *name && plan_find(&plan, name, open) == step - plan.steps;
 }
 
 /* Prints the questions of a step, or their answers. Returns how many there are. */
@@ -276,14 +307,56 @@ static void show_cover(void) {
     if (bet) print_question("Your bet: ", bet);
 }
 
-static void show_number(const Step *step, int64_t i) {
-    char text[FORMULA_TEXT];
-    if (plan.tape.tensors[step->tensor].size == 0) return;
-    worked_text(&plan, step, i, text);
-    if (!*text) return;
+/* "dA[1, 0] = -1.121 x (-0.1) + (-3.944) x (-1.6) = 6.422"; makes: " = ", or words, if it does
+ * not. */
+static void show_line(const char *name, const char *place, const char *line, const Recipe *r,
+                      const char *makes, const char *result) {
+    char text[LINE_TEXT + 2 * PLACE_TEXT];
+    const bool brackets = *place && name[strcspn(name, " (")] == ' ';
+    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s%s", brackets ? "(" : "", name,
+             brackets ? ")" : "", place, *line ? " = " : "", line, *line ? r->after : "", makes,
+             result);
     print_paragraph(text, TERMINAL_MARGIN);
-    worked_mean(&plan, step, i, text);
-    if (*text) print_paragraph(text, TERMINAL_MARGIN);
+}
+
+static void show_mean(const Step *step, const Formula *f, const Recipe *r, int64_t row) {
+    char line[LINE_TEXT], result[NUMBER_TEXT];
+    Worked worked;
+    const Item *mean = f->items;
+    while (mean->of != ITEM_MEAN) mean++;
+    const double x = mean->numbers[row];
+    worked_of_mean(&plan, step, row, &worked);
+    const int more = worked_more(f, r->mean_form, &worked, x, mean->format);
+    worked_line(f, r->mean_form, &worked, more, line);
+    format_number(x, mean->format, result);
+    show_line(mean->text, "", line, r, " = ", result);
+}
+
+/* A number that only moves says from where: "K[1, 0]". */
+static void source_text(const Formula *f, const Recipe *r, const Worked *w, char line[LINE_TEXT]) {
+    char place[PLACE_TEXT];
+    const bool any = r->kind == WORKED_MOVE;
+    if (w->terms != 1 || w->count == 0) return;
+    const Item *from = &f->items[any ? w->elements[0] : strtol(r->form + 2, NULL, 10)];
+    place_text(from->like, w->elements[any], place);
+    snprintf(line, LINE_TEXT, "%s%s", from->text, place);
+}
+
+static void show_number(const Step *step, const Formula *f, const Recipe *r, int64_t i) {
+    char line[LINE_TEXT], result[NUMBER_TEXT], place[PLACE_TEXT];
+    Worked worked;
+    const Item *main = &f->items[f->main];
+    if (main->like->size == 0 || step->phase == STEP_START) return;
+    worked_of(&plan, step, f, r, i, &worked);
+    const int more = worked_more(f, r->form, &worked, step->numbers[i], main->format);
+    worked_line(f, r->form, &worked, more, line);
+    if (*r->after) source_text(f, r, &worked, line);
+    format_number(step->numbers[i], main->format, result);
+    place_text(main->like, i, place);
+    const bool is_wrong_sum =
+        step->phase == STEP_ADD && strcmp(check_of(step), ", check FAILS") == 0;
+    show_line(main->text, place, line, r, is_wrong_sum ? ", but the gradient is " : " = ", result);
+    if (*r->mean_form) show_mean(step, f, r, i / main->like->columns);
     putchar('\n');
 }
 
@@ -301,22 +374,21 @@ static void show_exercise(void) {
 
 /* False after q. */
 static bool show_step(const Step *step) {
-    char text[FORMULA_TEXT], name[FORMULA_TEXT];
+    char text[FORMULA_TEXT];
     Formula f;
+    Recipe r;
     const Json *bet = json_get(lesson, "bet");
     if (step->phase == STEP_COVER) {
         show_cover();
         return true;
     }
     formula_of(&plan, step, &f);
-    formula_text(&f, text);
-    name_step(step, name);
-    print_heading(step);
-    if (strcmp(text, name) != 0) print_paragraph(text, TERMINAL_MARGIN);
+    recipe_of(&plan, step, &f, &r);
+    print_heading(step, &f);
     putchar('\n');
     if (print_questions(step, false) > 0 && !wait_for_guess()) return false;
     tables_print(&plan, &f);
-    show_number(step, step->look);
+    show_number(step, &f, &r, step->look);
     if (step->phase == STEP_BACKWARD) print_reasons(&plan, step->part);
     if (step->text) {
         print_paragraph(step->text, TERMINAL_MARGIN);
@@ -336,13 +408,13 @@ static bool show_step(const Step *step) {
 
 static void list_steps(const Step *current) {
     for (int i = 1; i < plan.num_steps; i++) {
-        char text[FORMULA_TEXT];
         Formula f;
+        if (!plan_shows(&plan, &plan.steps[i], open)) continue;
         formula_of(&plan, &plan.steps[i], &f);
-        *f.note = '\0';
-        formula_text(&f, text);
-        printf("  %c %-7s %.66s\n", &plan.steps[i] == current ? '>' : ' ', plan.steps[i].name,
-               text);
+        printf("  %c %-7s ", &plan.steps[i] == current ? '>' : ' ', plan.steps[i].name);
+        for (const char *c = f.title; *c && c - f.title < 70; c++)
+            if (*c != '`') putchar(*c);
+        putchar('\n');
     }
     putchar('\n');
 }
@@ -377,13 +449,9 @@ static int64_t element_at(const TapeTensor *x, const char *line) {
 }
 
 /* Folds or opens; returns the number of the same step. */
-static int turn(int at, bool *open) {
-    char name[sizeof plan.steps->name];
-    snprintf(name, sizeof name, "%s", plan.steps[at].name);
-    *open = !*open;
-    plan_free(&plan);
-    if (!plan_make(&plan, lesson, *open)) return -1;
-    const int found = plan_find(&plan, name);
+static int turn(int at) {
+    open = !open;
+    const int found = plan_find(&plan, plan.steps[at].name, open);
     return found < 0 ? 0 : found;
 }
 
@@ -404,33 +472,47 @@ static bool read_keys(char line[64]) {
     return waits;
 }
 
+/* The number of the step after this one, or before it, of those that are shown. */
+static int step_beside(int at, int by) {
+    do at += by;
+    while (at > 0 && at < plan.num_steps && !plan_shows(&plan, &plan.steps[at], open));
+    return at < 0 ? 0 : at;
+}
+
+static void show_chosen(const Step *step, int64_t i) {
+    Formula f;
+    Recipe r;
+    formula_of(&plan, step, &f);
+    recipe_of(&plan, step, &f, &r);
+    show_number(step, &f, &r, i);
+}
+
 /* The number of the next step; -1: stop. */
-static int next_step(int at, bool *open) {
+static int next_step(int at) {
     char line[64];
     while (waits) {
         const Step *step = &plan.steps[at];
-        if (!read_keys(line) || !*line) return at + 1;
+        if (!read_keys(line) || !*line) return step_beside(at, 1);
         const int64_t i =
             step->tensor < 0 ? -1 : element_at(&plan.tape.tensors[step->tensor], line);
-        const int named = plan_find(&plan, line);
+        const int named = plan_find(&plan, line, open);
         if (strcmp(line, "q") == 0) return -1;
-        if (strcmp(line, "b") == 0) return at > 0 ? at - 1 : 0;
-        if (strcmp(line, "o") == 0) return turn(at, open);
+        if (strcmp(line, "b") == 0) return step_beside(at, -1);
+        if (strcmp(line, "o") == 0) return turn(at);
         if (strcmp(line, "l") == 0) list_steps(step);
         else if (strcmp(line, "?") == 0) list_keys();
         else if (named >= 0) return named;
-        else if (i >= 0) show_number(step, i);
+        else if (i >= 0) show_chosen(step, i);
         else printf("No step and no number is called %s. ?: all keys\n\n", line);
     }
-    return at + 1;
+    return step_beside(at, 1);
 }
 
 static bool show_all(void) {
-    bool open = false;
     int at = 0;
     while (at >= 0 && at < plan.num_steps) {
         if (!show_step(&plan.steps[at])) return false;
-        at = next_step(at, &open);
+        at = next_step(at);
     }
     return at >= 0;
 }
@@ -438,7 +520,8 @@ static bool show_all(void) {
 bool text_show(const Json *shown) {
     lesson = shown;
     waits = terminal_is(stdout);
-    const bool more = plan_make(&plan, lesson, false);
+    open = false;
+    const bool more = plan_make(&plan, lesson);
     paint_plainly(terminal_is_plain(stdout));
     const bool on = more && show_all();
     plan_free(&plan);

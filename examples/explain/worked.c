@@ -1,502 +1,621 @@
-/* worked.c - one number of a step, worked out: see worked.h.
+/* worked.c - what each number of a step is made of: see worked.h.
  *
- * The sections: numbers, terms forward, terms backward, printed arithmetic, text. */
+ * The sections: forms forward, forms backward, elements forward, elements backward, lines. */
 #include "worked.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 12 }; /* terms */
+/* ---- forms forward --------------------------------------------------------------------------- */
 
-static const RuledLine *line_of(const Plan *plan, const Step *step) {
-    return &plan->tape.lines[plan->units[step->unit].last];
+static void put(char text[FORM_TEXT], const char *format, ...) {
+    const size_t n = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + n, FORM_TEXT - n, format, arguments);
+    va_end(arguments);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* The item with these numbers; -1 if there is none. What the step makes is not looked at. */
+static int find_item(const Plan *plan, const Formula *f, ItemKind of, int tensor) {
+    for (int i = 0; i < f->count; i++)
+        if (f->items[i].of == of && i != f->main &&
+            (of == ITEM_MEAN || of == ITEM_DERIVATIVE ||
+             f->items[i].like == &plan->tape.tensors[tensor]))
+            return i;
+    return -1;
+}
 
-static int decimals_of_one(double x) {
-    int decimals = 0;
-    if (!(fabs(x) < 1e5)) return 0;
-    for (double scaled = x; decimals < 3; decimals++) {
-        if (fabs(scaled - round(scaled)) < 1e-9 * fmax(1, fabs(scaled))) break;
-        scaled *= 10;
+static int value_item(const Plan *plan, Formula *f, int tensor) {
+    const int found = find_item(plan, f, ITEM_VALUE, tensor);
+    return found >= 0 ? found : formula_hide_value(plan, f, tensor);
+}
+
+/* The items of a line's inputs. */
+static void find_inputs(const Plan *plan, Formula *f, Recipe *r) {
+    for (int k = 0; k < r->line->num_in && k < FORMULA_ITEMS; k++)
+        r->items[k] = r->line->in[k] < 0 ? -1 : value_item(plan, f, r->line->in[k]);
+}
+
+static void form_product(Recipe *r) {
+    const Product *p = &r->line->product;
+    put(r->form, "[@%d x @%d]", r->items[p->a], r->items[p->b]);
+    for (int k = 0; k < r->line->num_in; k++)
+        if (r->line->in[k] >= 0 && k != p->a && k != p->b) put(r->form, " + @%d", r->items[k]);
+}
+
+static void form_by_number(const Plan *plan, Formula *f, Recipe *r, const Token *tokens,
+                           int count) {
+    for (int n = 0; n < count; n++) {
+        const char *text = tokens[n].text;
+        const bool is_sign = strchr("-+x/", *text) && !text[1];
+        if (tokens[n].tensor >= 0) {
+            r->operands[r->num_operands++] = tokens[n].tensor;
+            put(r->form, "@%d", value_item(plan, f, tokens[n].tensor));
+        } else if (tokens[n].is_number) put(r->form, "{%.17g}", tokens[n].number);
+        else if (is_sign && n > 0) put(r->form, " %s ", text);
+        else if (strcmp(text, ",") == 0) put(r->form, ", ");
+        else put(r->form, "%s", text);
     }
-    return decimals;
 }
 
-int decimals_of(const double *numbers, int64_t size) {
-    int most = 0;
-    for (int64_t i = 0; i < size && most < 3; i++) {
-        const int decimals = decimals_of_one(numbers[i]);
-        if (decimals > most) most = decimals;
+/* All derivatives of a line, as numbers that stand in no table: row by row, or column by column.
+ * Returns the item. */
+static int hide_derivatives(Plan *plan, Formula *f, const Part *parts, int num_parts,
+                            bool by_rows) {
+    int64_t total = 0;
+    for (int n = 0; n < num_parts; n++)
+        total += parts[n].by.begin[plan->tape.tensors[parts[n].x].size];
+    double *all = memory_take(&plan->tape.memory, total, sizeof *all);
+    total = 0;
+    for (int n = 0; all && n < num_parts; n++) {
+        const TapeTensor *x = &plan->tape.tensors[parts[n].x];
+        const Jacobian *J = by_rows ? &parts[n].rows : &parts[n].by;
+        for (int64_t e = 0; e < J->begin[by_rows ? plan->tape.tensors[parts[n].y].size : x->size];
+             e++)
+            all[total++] = J->of[e].J;
     }
-    return most;
+    return formula_hide_constants(f, all);
 }
 
-void number_text(double x, int decimals, char text[24]) {
-    const bool is_short = fabs(x) < 0.0995 && decimals == 3;
-    if (x == 0) snprintf(text, 24, "0");
-    else if (isnan(x)) snprintf(text, 24, "NaN");
-    else if (isinf(x)) snprintf(text, 24, x > 0 ? "inf" : "-inf");
-    else if (is_short || fabs(x) >= 1e5) snprintf(text, 24, "%.3g", x);
-    else snprintf(text, 24, "%.*f", decimals, x);
+static bool all_are_one(const Plan *plan, const RuledLine *line) {
+    for (int n = 0; n < line->num_parts; n++) {
+        const Part *p = &line->parts[n];
+        for (int64_t e = 0; e < p->rows.begin[plan->tape.tensors[p->y].size]; e++)
+            if (p->rows.of[e].J != 1) return false;
+    }
+    return true;
 }
 
-/* ---- terms forward --------------------------------------------------------------------------- */
-
-typedef struct {
-    Term *terms;
-    int64_t most, count;
-} Terms;
-
-static Factor value_at(const TapeTensor *x, int64_t i) {
-    return (Factor){x->value[i], 0, false, decimals_of(x->value, x->size), x, false, i};
+/* exp(a) / (exp(a) + exp(b)) */
+static void form_weights(const Plan *plan, Formula *f, Recipe *r, const Part *weights) {
+    char power[80], scale[40] = "";
+    if (fabs(weights->right_factor - 1) > 1e-6)
+        snprintf(scale, sizeof scale, "{%.17g} x ", weights->right_factor);
+    snprintf(power, sizeof power, "exp(%s@%d)", scale, value_item(plan, f, weights->x));
+    put(r->form, "%s / ([%s])", power, power);
 }
 
-static Factor grad_at(const TapeTensor *x, int64_t i) {
-    return (Factor){x->grad[i], 0, false, decimals_of(x->grad, x->size), x, true, i};
+static void form_call(Plan *plan, Formula *f, Recipe *r) {
+    const Part *weights = weights_of(r->line);
+    int inputs = 0;
+    for (int k = 0; k < r->line->num_in; k++) inputs += r->line->in[k] >= 0;
+    name_of_op(r->line, r->op);
+    if (weights && inputs < 2) strcpy(r->op, "softmax");
+    if (is_linear(plan, r->line)) {
+        r->kind = WORKED_SUM;
+        const bool plain = all_are_one(plan, r->line);
+        if (plain) put(r->form, "[@*]");
+        else
+            put(r->form, "[@%d x @*]",
+                hide_derivatives(plan, f, r->line->parts, r->line->num_parts, true));
+    } else if (weights) {
+        r->kind = WORKED_WEIGHTS;
+        form_weights(plan, f, r, weights);
+    } else r->kind = WORKED_CALL;
 }
 
-/* A derivative that stands in no table has up to four digits. */
-static Factor constant(double number) { return (Factor){.number = number, .decimals = -1}; }
-
-static void put(Terms *list, int count, Factor a, Factor b) {
-    if (list->count++ < list->most) list->terms[list->count - 1] = (Term){count, {a, b}};
+static void form_forward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
+    Token tokens[FORMULA_ITEMS];
+    const Unit *unit = &plan->units[step->unit];
+    const bool moves = step->kind == RULE_MOVE;
+    r->line = &plan->tape.lines[moves ? unit->first : unit->last];
+    find_inputs(plan, f, r);
+    const int count = formula_tokens(plan, r->line, tokens);
+    if (moves) {
+        r->kind = WORKED_MOVE;
+        put(r->form, "@*");
+        r->after = ", moved";
+    } else if (r->line->product.P > 0) {
+        r->kind = WORKED_PRODUCT;
+        form_product(r);
+    } else if (count > 0) {
+        r->kind = WORKED_BY_NUMBER;
+        form_by_number(plan, f, r, tokens, count);
+    } else form_call(plan, f, r);
 }
 
-static void put_product_forward(const Plan *plan, const RuledLine *line, int64_t j, Terms *list) {
+/* ---- forms backward -------------------------------------------------------------------------- */
+
+/* dy times the derivatives of a step: a number, a table, or a number times a table. */
+static void form_derivatives(const Plan *plan, const Step *step, Formula *f, Recipe *r) {
+    const Part *part = step->part;
+    const int dy = r->items[0];
+    double times;
+    if (part->is_constant) {
+        const char *factor = part->kind == RULE_SPREAD ? "@%d x {%.17g}" : "{%.17g} x @%d";
+        if (part->kind == RULE_SPREAD) put(r->form, factor, dy, part->constant);
+        else if (part->constant == 1) put(r->form, "[@%d]", dy);
+        else if (part->constant == -1) put(r->form, "[-1 x @%d]", dy);
+        else put(r->form, "[{%.17g} x @%d]", part->constant, dy);
+        return;
+    }
+    const int t = multiple_of(plan, step, &times);
+    const int J = t < 0 ? find_item(plan, f, ITEM_DERIVATIVE, -1) : value_item(plan, f, t);
+    if (t >= 0 && times != 1) put(r->form, "[@%d x {%.17g} x @%d]", dy, times, J);
+    else put(r->form, "[@%d x @%d]", dy, J);
+}
+
+static void form_softmax(const Plan *plan, const Part *part, const Formula *f, Recipe *r) {
+    const int y = find_item(plan, f, ITEM_VALUE, part->y), dy = r->items[0];
+    if (fabs(part->factor - 1) > 1e-6) put(r->form, "{%.17g} x ", part->factor);
+    put(r->form, "@%d x (@%d - @%d)", y, dy, find_item(plan, f, ITEM_MEAN, -1));
+    snprintf(r->mean_form, sizeof r->mean_form, "[@%d x @%d]", y, dy);
+}
+
+static void form_factors(const Plan *plan, const Part *part, const Formula *f, Recipe *r) {
+    const Product *p = &r->line->product;
+    const bool by_a = part->k == p->a, first = by_a || p->flipped;
+    const int dy = r->items[0];
+    const int other = find_item(plan, f, ITEM_VALUE, r->line->in[by_a ? p->b : p->a]);
+    put(r->form, "[@%d x @%d]", first ? dy : other, first ? other : dy);
+}
+
+static void form_backward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
+    static const WorkedKind kinds[] = {
+        [RULE_GENERAL] = WORKED_BACK_GENERAL, [RULE_MOVE] = WORKED_BACK_MOVE,
+        [RULE_PRODUCT] = WORKED_BACK_PRODUCT, [RULE_SOFTMAX] = WORKED_BACK_SOFTMAX,
+        [RULE_EACH] = WORKED_BACK_EACH,       [RULE_SPREAD] = WORKED_BACK_SPREAD};
+    const Part *part = step->part;
+    if (part->is_odd) return;
+    r->line = &plan->tape.lines[part->line];
+    r->kind = kinds[part->kind];
+    r->items[0] = find_item(plan, f, ITEM_GRADIENT, part->y);
+    switch (part->kind) {
+    case RULE_MOVE:
+        put(r->form, "[@%d]", r->items[0]);
+        r->after = ", moved back";
+        break;
+    case RULE_PRODUCT: form_factors(plan, part, f, r); break;
+    case RULE_SOFTMAX: form_softmax(plan, part, f, r); break;
+    case RULE_EACH:
+    case RULE_SPREAD: form_derivatives(plan, step, f, r); break;
+    case RULE_GENERAL:
+        put(r->form, "[@%d x @%d]", r->items[0], hide_derivatives(plan, f, part, 1, false));
+    }
+}
+
+void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
+    *r = (Recipe){.after = ""};
+    if (step->phase == STEP_FORWARD) form_forward(plan, step, f, r);
+    else if (step->phase == STEP_BACKWARD) form_backward(plan, step, f, r);
+    else if (step->phase == STEP_ADD) {
+        r->kind = WORKED_ADDITION;
+        for (int i = 0; i < f->count; i++)
+            if (i != f->main && f->items[i].numbers)
+                put(r->form, "%s@%d", *r->form ? " + " : "", i);
+    }
+}
+
+/* ---- elements forward ------------------------------------------------------------------------ */
+
+static void read(Worked *w, int64_t element) {
+    if (w->count < WORKED_ELEMENTS) w->elements[w->count++] = element;
+}
+
+/* Is there room for one more term of a sum of so many? */
+static bool takes_term(const Worked *w, int64_t t) {
+    return t < (w->terms > MOST_TERMS + 2 ? MOST_TERMS : w->terms);
+}
+
+static void read_product(const Plan *plan, const RuledLine *line, int64_t j, Worked *w) {
     const Product *p = &line->product;
-    const TapeTensor *a = &plan->tape.tensors[line->in[p->a]];
     const TapeTensor *b = &plan->tape.tensors[line->in[p->b]];
     const TapeTensor *y = &plan->tape.tensors[line->out];
     const int64_t m = j % p->M, row = j / p->M, q = b->panels == 1 ? 0 : row / p->N;
-    for (int64_t k = 0; k < p->K; k++) {
-        const int64_t at = p->flipped ? (q * p->M + m) * p->K + k : (q * p->K + k) * p->M + m;
-        put(list, 2, value_at(a, row * p->K + k), value_at(b, at));
+    w->terms = p->K;
+    for (int64_t k = 0; takes_term(w, k); k++) {
+        read(w, row * p->K + k);
+        read(w, p->flipped ? (q * p->M + m) * p->K + k : (q * p->K + k) * p->M + m);
     }
-    for (int k = 0; k < line->num_in; k++) {
-        if (line->in[k] < 0 || k == p->a || k == p->b) continue;
-        const TapeTensor *c = &plan->tape.tensors[line->in[k]];
-        put(list, 1, value_at(c, broadcast_index(c, y, j)), constant(1));
-    }
+    for (int k = 0; k < line->num_in; k++)
+        if (line->in[k] >= 0 && k != p->a && k != p->b)
+            read(w, broadcast_index(&plan->tape.tensors[line->in[k]], y, j));
 }
 
-/* What x[i] J[j, i] sum to, and how large the terms are. */
-typedef struct {
-    double sum, size;
-} Sum;
-
-/* The inputs that change element j of a line's result, each with its derivative. */
-static Sum put_inputs(const Plan *plan, const RuledLine *line, int64_t j, Terms *list) {
-    Sum all = {0, 0};
-    for (int n = 0; n < line->num_parts; n++) {
-        const Part *part = &line->parts[n];
-        const TapeTensor *x = &plan->tape.tensors[part->x];
-        for (int64_t i = 0; i < x->size; i++)
-            for (int64_t e = part->begin[i]; e < part->begin[i + 1]; e++) {
-                if (part->of[e].j != j) continue;
-                const double J = part->of[e].J;
-                put(list, J == 1 ? 1 : 2, value_at(x, i), constant(J));
-                all.sum += x->value[i] * J;
-                all.size += fabs(x->value[i] * J);
-            }
-    }
-    return all;
+static void read_by_number(const Plan *plan, const Recipe *r, int64_t j, Worked *w) {
+    const TapeTensor *y = &plan->tape.tensors[r->line->out];
+    for (int n = 0; n < r->num_operands; n++)
+        read(w, broadcast_index(&plan->tape.tensors[r->operands[n]], y, j));
 }
 
-/* Is the result the sum of x[i] J[j, i], as a sum is, and a mean? */
-static bool is_linear(const Plan *plan, const RuledLine *line, int64_t j, Sum all) {
-    const TapeTensor *y = &plan->tape.tensors[line->out];
-    const double most = strcmp(json_text(y->json, "type", ""), "float32") == 0 ? 1e-5 : 1e-12;
-    return all.size > 0 && fabs(all.sum - y->value[j]) <= most * all.size;
+/* How many derivatives reach element j. */
+static int64_t count_sources(const RuledLine *line, int64_t j) {
+    int64_t count = 0;
+    for (int n = 0; n < line->num_parts; n++)
+        count += line->parts[n].rows.begin[j + 1] - line->parts[n].rows.begin[j];
+    return count;
 }
 
-static int64_t forward_terms(const Plan *plan, const Step *step, int64_t j, Terms *list) {
-    const Unit *unit = &plan->units[step->unit];
-    const RuledLine *first = &plan->tape.lines[unit->first];
-    const RuledLine *line = line_of(plan, step);
-    Formula f;
-    if (unit->moves) {
-        const Source source = unit->moves[j];
-        put(list, 1, value_at(&plan->tape.tensors[first->in[source.k]], source.i), constant(1));
-        return list->count;
-    }
-    if (line->product.P > 0) {
-        put_product_forward(plan, line, j, list);
-        return list->count;
-    }
-    if (formula_by_number(plan, line, &f)) return -1;
-    return is_linear(plan, line, j, put_inputs(plan, line, j, list)) ? list->count : -1;
-}
-
-/* ---- terms backward -------------------------------------------------------------------------- */
-
-static void put_softmax(const Plan *plan, const Part *part, int64_t i, Terms *list) {
-    const TapeTensor *y = &plan->tape.tensors[part->y];
-    Factor minus = grad_at(y, i);
-    const bool scaled = fabs(part->factor - 1) > 1e-6;
-    minus.less = part->means[i / y->columns];
-    minus.differs = true;
-    if (list->count++ >= list->most) return;
-    const Factor a = value_at(y, i);
-    const Term term = {2, {a, minus}}, with_scale = {3, {constant(part->factor), a, minus}};
-    list->terms[list->count - 1] = scaled ? with_scale : term;
-}
-
-static void put_factors(const Plan *plan, const Part *part, int64_t i, Terms *list) {
-    const RuledLine *line = &plan->tape.lines[part->line];
-    const Product *p = &line->product;
-    const bool by_a = part->k == p->a;
-    const TapeTensor *y = &plan->tape.tensors[part->y];
-    const TapeTensor *other = &plan->tape.tensors[line->in[by_a ? p->b : p->a]];
-    const int64_t panels = plan->tape.tensors[line->in[p->b]].panels;
-    for (int64_t t = 0; t < product_terms(p, panels, by_a); t++) {
-        const Pair pair = product_term(p, panels, by_a, i, t);
-        const Factor dy = grad_at(y, pair.j), v = value_at(other, pair.other);
-        const bool first = by_a || p->flipped; /* as the formula has them */
-        put(list, 2, first ? dy : v, first ? v : dy);
-    }
-}
-
-static void put_derivatives(const Plan *plan, const Part *part, int64_t i, Terms *list) {
-    const TapeTensor *x = &plan->tape.tensors[part->x];
-    const TapeTensor *y = &plan->tape.tensors[part->y];
-    const int64_t size = part->kind == RULE_SPREAD ? x->size : y->size;
-    const bool has_each = part->kind == RULE_EACH || part->kind == RULE_SPREAD;
-    const bool varies = has_each && !part->is_constant;
-    double times = 1;
-    const int like = varies ? multiple_of(plan, part, &times) : -1;
-    for (int64_t e = part->begin[i]; e < part->begin[i + 1]; e++) {
-        const Factor dy = grad_at(y, part->of[e].j);
-        if (like >= 0) {
-            const int64_t at = part->kind == RULE_SPREAD ? i : part->of[e].j;
-            const Factor v = value_at(&plan->tape.tensors[like], at);
-            if (times == 1) put(list, 2, dy, v);
-            else if (list->count++ < list->most)
-                list->terms[list->count - 1] = (Term){3, {dy, constant(times), v}};
-            continue;
+static void read_sum(const Plan *plan, const Recipe *r, int64_t j, Worked *w) {
+    const bool has_factor = r->form[2] != '*';
+    int64_t before = 0, t = 0; /* derivatives of the parts before; terms */
+    w->terms = count_sources(r->line, j);
+    for (int n = 0; n < r->line->num_parts; n++) {
+        const Part *p = &r->line->parts[n];
+        for (int64_t e = p->rows.begin[j]; e < p->rows.begin[j + 1] && takes_term(w, t); e++, t++) {
+            if (has_factor) read(w, before + e);
+            read(w, r->items[p->k]);
+            read(w, p->rows.of[e].j);
         }
-        Factor J = constant(part->of[e].J);
-        if (varies) J.decimals = decimals_of(part->each, size);
-        if (J.number == 1 && part->is_constant) put(list, 1, dy, J);
-        else if (part->is_constant) put(list, 2, J, dy);
-        else put(list, 2, dy, J);
+        before += p->rows.begin[plan->tape.tensors[p->y].size];
     }
 }
 
-static void backward_terms(const Plan *plan, const Part *part, int64_t i, Terms *list) {
-    if (part->kind == RULE_PRODUCT) put_factors(plan, part, i, list);
-    else if (part->begin[i] == part->begin[i + 1]) return; /* a reason says why it is 0 */
-    else if (part->kind == RULE_SOFTMAX) put_softmax(plan, part, i, list);
-    else put_derivatives(plan, part, i, list);
-}
-
-static Factor part_at(const Part *part, const TapeTensor *x, int64_t i) {
-    return (Factor){.number = part->dx[i], .decimals = decimals_of(part->dx, x->size)};
-}
-
-int64_t worked_terms(const Plan *plan, const Step *step, int64_t i, Term *terms, int64_t most) {
-    Terms list = {terms, most, 0};
-    const Part *parts[MOST_PARTS];
-    const TapeTensor *x = step->tensor < 0 ? NULL : &plan->tape.tensors[step->tensor];
-    switch (step->phase) {
-    case STEP_COVER: return -1;
-    case STEP_FORWARD: return forward_terms(plan, step, i, &list);
-    case STEP_START: put(&list, 1, grad_at(x, i), constant(1)); break;
-    case STEP_BACKWARD: backward_terms(plan, step->part, i, &list); break;
-    case STEP_ADD: {
-        const int n = parts_until(plan, step->tensor, step, parts, MOST_PARTS);
-        for (int k = 0; k < n && k < MOST_PARTS; k++)
-            put(&list, 1, part_at(parts[k], x, i), constant(1));
+/* Is the weight exp(s x) over the sum of exp(s x), and is the sum short? */
+static bool read_weight(const Plan *plan, const RuledLine *line, int64_t j, Worked *w) {
+    enum { MOST_POWERS = 6 };
+    const Part *p = weights_of(line);
+    const double *x = plan->tape.tensors[p->x].value;
+    const int64_t begin = p->rows.begin[j], end = p->rows.begin[j + 1];
+    double sum = 0;
+    bool is_there = false;
+    if (end - begin > MOST_POWERS) return false;
+    for (int64_t e = begin; e < end; e++) {
+        sum += exp(p->right_factor * x[p->rows.of[e].j]);
+        is_there = is_there || p->rows.of[e].j == j;
     }
-    }
-    return list.count;
+    const double y = plan->tape.tensors[line->out].value[j];
+    if (!is_there || !is_near(exp(p->right_factor * x[j]) / sum, y)) return false;
+    w->terms = end - begin;
+    read(w, j);
+    for (int64_t e = begin; e < end; e++) read(w, p->rows.of[e].j);
+    return true;
 }
 
-/* ---- printed arithmetic ---------------------------------------------------------------------- */
+/* As many numbers of each table, each once. */
+static void read_call(const Recipe *r, int64_t j, Worked *w) {
+    int tables = 0;
+    w->op = r->op;
+    for (int n = 0; n < r->line->num_parts; n++) {
+        const Part *p = &r->line->parts[n];
+        bool is_first = p->rows.begin[j] < p->rows.begin[j + 1];
+        for (int m = 0; m < n; m++)
+            is_first = is_first && r->items[r->line->parts[m].k] != r->items[p->k];
+        tables += is_first;
+    }
+    for (int n = 0; n < r->line->num_parts; n++) {
+        const Part *p = &r->line->parts[n];
+        int64_t shown = 0;
+        for (int64_t e = p->rows.begin[j]; e < p->rows.begin[j + 1]; e++, shown++) {
+            const bool is_more = shown == MOST_TERMS / tables;
+            read(w, r->items[p->k]);
+            read(w, is_more ? -1 : p->rows.of[e].j);
+            if (is_more) break;
+        }
+    }
+}
 
-/* What is left of a line; the value of what was read is NaN if it is no arithmetic. */
+/* Why no input changes a number; of a line that gets no gradient nothing is known but its op. */
+static void note_unmoved(const Plan *plan, const RuledLine *line, int64_t j, char *note) {
+    const TapeTensor *y = &plan->tape.tensors[line->out];
+    char name[NAME_TEXT];
+    size_t n = 0;
+    strcpy(note, "no input changes it");
+    for (int i = 0; i < line->num_parts; i++) {
+        const Part *p = &line->parts[i];
+        if (plan->tape.tensors[p->x].size != y->size) continue;
+        const bool is_one = y->value[j] == 1 && p->planted && p->right_factor != 0;
+        if (is_one || (p->reasons[j] && strcmp(p->reasons[j], "weight is 1") == 0))
+            strcpy(note, "the other weights of its row are 0, so it stays 1");
+        return;
+    }
+    if (line->num_parts > 0) return;
+    name_of_op(line, name);
+    n = (size_t)snprintf(note, NOTE_TEXT, "%.60s of ", name);
+    for (int k = 0; k < line->num_in && n < NOTE_TEXT - 4; k++) {
+        if (line->in[k] < 0) continue;
+        name_of_tensor(plan, line->in[k], false, name);
+        n += (size_t)snprintf(note + n, NOTE_TEXT - n, "%s%s", k ? ", " : "", name);
+    }
+}
+
+static void read_forward(const Plan *plan, const Step *step, const Recipe *r, int64_t j,
+                         Worked *w) {
+    const Unit *unit = &plan->units[step->unit];
+    switch (r->kind) {
+    case WORKED_MOVE: {
+        const Source from = unit->name ? unit->moves[j] : r->line->right_moves[j];
+        read(w, r->items[from.k]);
+        read(w, from.i);
+        return;
+    }
+    case WORKED_PRODUCT: read_product(plan, r->line, j, w); return;
+    case WORKED_BY_NUMBER: read_by_number(plan, r, j, w); return;
+    default: break;
+    }
+    bool has_inputs = false;
+    for (int k = 0; k < r->line->num_in; k++) has_inputs = has_inputs || r->line->in[k] >= 0;
+    if (count_sources(r->line, j) == 0) {
+        if (has_inputs) note_unmoved(plan, r->line, j, w->note);
+    } else if (r->kind == WORKED_SUM) read_sum(plan, r, j, w);
+    else if (r->kind != WORKED_WEIGHTS || !read_weight(plan, r->line, j, w)) read_call(r, j, w);
+}
+
+/* ---- elements backward ----------------------------------------------------------------------- */
+
+static void read_factors(const Plan *plan, const Part *part, const RuledLine *line, int64_t i,
+                         Worked *w) {
+    const Product *p = &line->product;
+    const bool by_a = part->k == p->a, first = by_a || p->flipped;
+    const int64_t panels = plan->tape.tensors[line->in[p->b]].panels;
+    w->terms = product_terms(p, panels, by_a);
+    for (int64_t t = 0; takes_term(w, t); t++) {
+        const Pair pair = product_term(p, panels, by_a, i, t);
+        read(w, first ? pair.j : pair.other);
+        read(w, first ? pair.other : pair.j);
+    }
+}
+
+/* The largest terms first. */
+static void read_largest(const Plan *plan, const Part *part, int64_t i, Worked *w) {
+    const double *dy = plan->tape.tensors[part->y].grad;
+    const int64_t begin = part->by.begin[i];
+    double last = HUGE_VAL; /* the size of the last term */
+    int64_t at = -1;        /* and its place */
+    for (int64_t t = 0; takes_term(w, t); t++) {
+        double most = -1;
+        int64_t best = -1;
+        for (int64_t e = begin; e < part->by.begin[i + 1]; e++) {
+            const double product = fabs(dy[part->by.of[e].j] * part->by.of[e].J);
+            const double size = isnan(product) ? HUGE_VAL : product;
+            const bool is_after = size < last || (size == last && e > at);
+            if (is_after && size > most) {
+                most = size;
+                best = e;
+            }
+        }
+        read(w, part->by.of[best].j);
+        read(w, best);
+        last = most;
+        at = best;
+    }
+}
+
+static void read_backward(const Plan *plan, const Part *part, const Recipe *r, int64_t i,
+                          Worked *w) {
+    const int64_t begin = part->by.begin[i], end = part->by.begin[i + 1];
+    const bool reads_each = part->kind == RULE_EACH && !part->is_constant;
+    w->terms = end - begin;
+    switch (r->kind) {
+    case WORKED_BACK_PRODUCT: read_factors(plan, part, r->line, i, w); return;
+    case WORKED_BACK_SOFTMAX:
+        read(w, i);
+        read(w, i);
+        read(w, i / plan->tape.tensors[part->x].columns);
+        w->terms = 1;
+        return;
+    case WORKED_BACK_GENERAL: read_largest(plan, part, i, w); return;
+    case WORKED_BACK_SPREAD:
+        if (begin == end) return;
+        read(w, part->by.of[begin].j);
+        if (!part->is_constant) read(w, i);
+        return;
+    default: break;
+    }
+    for (int64_t t = 0; takes_term(w, t); t++) {
+        read(w, part->by.of[begin + t].j);
+        if (reads_each) read(w, part->by.of[begin + t].j);
+    }
+}
+
+void worked_of(const Plan *plan, const Step *step, const Formula *f, const Recipe *r, int64_t i,
+               Worked *w) {
+    w->count = 0;
+    w->terms = 1;
+    w->op = NULL;
+    *w->note = '\0';
+    if (r->kind == WORKED_NONE) return;
+    if (step->phase == STEP_FORWARD) read_forward(plan, step, r, i, w);
+    else if (step->phase == STEP_BACKWARD) read_backward(plan, step->part, r, i, w);
+    else
+        for (int k = 0; k < f->count; k++)
+            if (k != f->main && f->items[k].numbers) read(w, i);
+}
+
+void worked_of_mean(const Plan *plan, const Step *step, int64_t row, Worked *w) {
+    const int64_t columns = plan->tape.tensors[step->part->y].columns;
+    *w = (Worked){.terms = columns};
+    for (int64_t c = 0; takes_term(w, c); c++) {
+        read(w, row * columns + c);
+        read(w, row * columns + c);
+    }
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* A form that is evaluated with the numbers as they are printed, and is printed on the way. */
 typedef struct {
-    const char *at;
+    const char *at; /* what is left of the form */
+    const Formula *f;
+    const Worked *w;
+    int more, next; /* decimals; the next element */
+    char *text;     /* NULL: it is only evaluated */
+    size_t used;
 } Line;
 
-static bool take(Line *line, const char *word) {
+static void append(Line *l, const char *words) {
+    const size_t n = strlen(words);
+    if (!l->text || l->used + n >= LINE_TEXT) return;
+    memcpy(l->text + l->used, words, n + 1);
+    l->used += n;
+}
+
+/* Passes over a word, if it comes next. */
+static bool skip(Line *l, const char *word) {
     const size_t n = strlen(word);
-    if (strncmp(line->at, word, n) != 0) return false;
-    line->at += n;
+    if (strncmp(l->at, word, n) != 0) return false;
+    l->at += n;
     return true;
 }
 
-static double read_sum(Line *line);
+static bool take(Line *l, const char *word) {
+    const bool found = skip(l, word);
+    if (found) append(l, word);
+    return found;
+}
 
-static double read_number(Line *line) {
+/* A negative number has brackets behind a sign, and before a power. */
+static void append_number(Line *l, double x, Format format) {
+    char text[NUMBER_TEXT];
+    if (!l->text) return;
+    format_number(x, format, text);
+    const bool follows =
+        l->used > 1 && l->text[l->used - 1] == ' ' && strchr("x+-", l->text[l->used - 2]);
+    const bool brackets = *text == '-' && (follows || *l->at == '^');
+    if (brackets) append(l, "(");
+    append(l, text);
+    if (brackets) append(l, ")");
+}
+
+static double value_of_sum(Line *l);
+
+/* A number as its table shows it, or with more decimals where it is rounded there. */
+static double value_as_printed(Line *l, double x, Format format) {
+    double value = format_value(x, format);
+    if (l->more > 0 && fabs(value - x) > 1e-9 * fabs(x)) {
+        format.decimals += l->more;
+        value = format_value(x, format);
+    }
+    append_number(l, x, format);
+    return value;
+}
+
+static int64_t next_element(Line *l) {
+    return l->next < l->w->count ? l->w->elements[l->next++] : 0;
+}
+
+/* @2, @*, {0.5} or 2; NaN if none of them is there. */
+static double value_of_operand(Line *l) {
     char *end;
-    const double x = strtod(line->at, &end);
-    if (end == line->at) return (double)NAN;
-    line->at = end;
-    return x;
-}
-
-static double read_factor(Line *line) {
-    const bool is_max = take(line, "max("), is_exp = !is_max && take(line, "exp(");
-    const bool has_brackets = is_max || is_exp || take(line, "(");
-    double x = has_brackets ? read_sum(line) : read_number(line);
-    if (is_max && take(line, ", ")) x = fmax(x, read_sum(line));
-    if (has_brackets && !take(line, ")")) return (double)NAN;
-    if (is_exp) x = exp(x);
-    return take(line, "^2") ? x * x : x;
-}
-
-static double read_product(Line *line) {
-    double x = read_factor(line);
-    for (;;) {
-        if (take(line, " x ")) x *= read_factor(line);
-        else if (take(line, " / ")) x /= read_factor(line);
-        else return x;
+    if (skip(l, "{")) {
+        const double x = strtod(l->at, &end);
+        l->at = end + 1;
+        return value_as_printed(l, x, format_of_constant(x));
     }
-}
-
-static double read_sum(Line *line) {
-    double x = read_product(line);
-    for (;;) {
-        if (take(line, " + ")) x += read_product(line);
-        else if (take(line, " - ")) x -= read_product(line);
-        else return x;
+    if (skip(l, "@")) {
+        const bool any = skip(l, "*");
+        const long item = any ? (long)next_element(l) : strtol(l->at, &end, 10);
+        if (!any) l->at = end;
+        const Item *from = &l->f->items[item];
+        const double x = from->numbers[next_element(l)];
+        const bool is_constant = from->of == ITEM_CONSTANT;
+        return value_as_printed(l, x, is_constant ? format_of_constant(x) : from->format);
     }
+    const char digit[2] = {*l->at};
+    if (!isdigit((unsigned char)*digit)) return (double)NAN;
+    take(l, digit);
+    return *digit - '0';
 }
 
-/* Does "name = 0.5 x 1.33 = 0.665" hold as it is printed? What is no arithmetic does. */
-static bool holds(const char *text) {
-    const char *left = strstr(text, " = ");
-    Line line = {left ? left + 3 : ""};
-    const double x = read_sum(&line);
-    if (isnan(x) || !take(&line, " = ")) return true;
-    const char *point = strchr(line.at, '.');
-    const char *exponent = strchr(line.at, 'e');
-    const size_t digits = point ? strspn(point + 1, "0123456789") : 0;
-    const double unit = pow(10, (exponent ? atoi(exponent + 1) : 0) - (double)digits);
-    const double y = read_number(&line);
-    return !(fabs(x - y) > 0.5 * unit + 1e-6 * fabs(y) + 1e-9); /* float32 has rounded y, too */
-}
-
-/* ---- text ------------------------------------------------------------------------------------ */
-
-enum { MOST_MORE = 4 }; /* decimals */
-
-/* more: decimals of numbers that are rounded where they are printed. */
-typedef struct {
-    char *text;
-    size_t used;
-    int more;
-} Text;
-
-static void append(Text *t, const char *words) {
-    t->used += (size_t)snprintf(t->text + t->used, FORMULA_TEXT - t->used, "%.200s", words);
-    if (t->used >= FORMULA_TEXT) t->used = FORMULA_TEXT - 1;
-}
-
-/* "dA[1, 0]", "(S / sqrt(d))[1, 0]" */
-static void append_element(Text *t, const char *name, const char *place) {
-    const bool brackets = *place && name[strcspn(name, " (")] == ' ';
-    if (brackets) append(t, "(");
-    append(t, name);
-    if (brackets) append(t, ")");
-    append(t, place);
-}
-
-static void append_number(Text *t, double x, int decimals, bool brackets) {
-    char text[24];
-    if (decimals < 0) snprintf(text, sizeof text, "%.*g", 4 + t->more, x);
-    else if (decimals == 3 && t->more && fabs(x) < 0.0995)
-        snprintf(text, sizeof text, "%.*g", 3 + t->more, x);
-    else if (decimals == 3 && t->more && fabs(x) < 1e5)
-        snprintf(text, sizeof text, "%.*f", 3 + t->more, x);
-    else number_text(x, decimals, text);
-    if (brackets && *text == '-') append(t, "(");
-    append(t, text);
-    if (brackets && *text == '-') append(t, ")");
-}
-
-static void append_term(Text *t, const Term *term) {
-    for (int n = 0; n < term->count; n++) {
-        const Factor *f = &term->factors[n];
-        if (n > 0) append(t, " x ");
-        if (f->differs) append(t, "(");
-        append_number(t, f->number, f->decimals, false);
-        if (!f->differs) continue;
-        append(t, " - ");
-        append_number(t, f->less, 3, true);
-        append(t, ")");
-    }
-}
-
-void place_text(const Plan *plan, const TapeTensor *x, int64_t i, char text[PLACE_TEXT]) {
-    int64_t place[TENSOR_MAX_DIMS];
-    const char *panel = json_text(plan->lesson, "columns", "");
-    const char *before = "[";
-    const bool named = x->rank == 3 && *panel;
-    int n = 0;
-    *text = '\0';
-    if (x->size < 2) return;
-    for (int64_t d = x->rank - 1; d >= 0; d--) {
-        place[d] = i % x->shape[d];
-        i /= x->shape[d];
-    }
-    if (named && x->panels > 1) n = snprintf(text, 40, " %.20s %d ", panel, (int)place[0] + 1);
-    for (int64_t d = named ? 1 : 0; d < x->rank; d++) {
-        if (d < x->rank - 2 && x->shape[d] == 1) continue;
-        n += snprintf(text + n, PLACE_TEXT - (size_t)n, "%s%d", before, (int)place[d]);
-        before = ", ";
-    }
-    snprintf(text + n, PLACE_TEXT - (size_t)n, "]");
-}
-
-/* a - b with the numbers of element j. */
-static void append_formula(Text *t, const Formula *f, const TapeTensor *y, int64_t j) {
-    for (int i = 2; i < f->count; i++) {
-        const Item *item = &f->items[i];
-        const Item *before = &f->items[i - 1];
-        if (i > 2 && stand_apart(before, item)) append(t, " ");
-        if (!item->is_operand) {
-            if (item->constant != 0) append_number(t, item->constant, -1, false);
-            else append(t, item->text);
-            continue;
-        }
-        const bool raised = i + 1 < f->count && item[1].text[0] == '^';
-        append_number(t, item->numbers[broadcast_index(item->like, y, j)],
-                      decimals_of(item->numbers, item->like->size),
-                      raised || strcmp(before->text, "-") == 0);
-    }
-}
-
-/* exp(a) / (exp(a) + exp(b)), if these are the weights. */
-static bool append_weight(Text *t, const TapeTensor *y, const Part *part, const TapeTensor *x,
-                          int64_t j, const Terms *list) {
-    const double s = part->factor, own = exp(s * x->value[j]);
+/* What stands in square brackets, once for each term. */
+static double value_of_terms(Line *l) {
+    char rest[48];
+    const char *each = l->at;
+    const int64_t terms = l->w->terms, shown = terms > MOST_TERMS + 2 ? MOST_TERMS : terms;
     double sum = 0;
-    for (int64_t n = 0; n < list->count && n < SHOWN; n++)
-        sum += exp(s * list->terms[n].factors[0].number);
-    if (list->count > SHOWN || !(fabs(own / sum - y->value[j]) <= 1e-5)) return false;
-    for (int64_t n = -1; n < list->count; n++) {
-        if (n >= 0) append(t, n > 0 ? " + " : " / (");
-        append(t, "exp(");
-        if (fabs(s - 1) > 1e-6) {
-            append_number(t, s, -1, false);
-            append(t, " x ");
-        }
-        append_number(t, n < 0 ? x->value[j] : list->terms[n].factors[0].number,
-                      decimals_of(x->value, x->size), false);
-        append(t, ")");
+    for (int64_t t = 0; t < shown; t++) {
+        if (t > 0) append(l, " + ");
+        l->at = each;
+        sum += value_of_sum(l);
     }
-    append(t, ")");
-    return true;
+    snprintf(rest, sizeof rest, " + ... (%lld terms)", (long long)terms);
+    if (shown < terms) append(l, rest);
+    return skip(l, "]") && shown == terms ? sum : (double)NAN;
 }
 
-/* "softmax of 0.665, -0.545" */
-static void append_call(Text *t, const Plan *plan, const RuledLine *line, int64_t j) {
-    Term terms[SHOWN];
-    Terms list = {terms, SHOWN, 0};
-    const Part *part = line->parts;
-    put_inputs(plan, line, j, &list);
-    if (part->factor != 0 && append_weight(t, &plan->tape.tensors[part->y], part,
-                                           &plan->tape.tensors[part->x], j, &list))
-        return;
-    append(t, json_text(line->json, "op", ""));
-    for (int64_t n = 0; n < list.count && n < SHOWN; n++) {
-        append(t, n > 0 ? ", " : " of ");
-        append_number(t, terms[n].factors[0].number, terms[n].factors[0].decimals, false);
+static double value_of_factor(Line *l) {
+    if (take(l, "-")) return -value_of_factor(l);
+    if (skip(l, "[")) return value_of_terms(l);
+    const bool is_max = take(l, "max("), is_exp = !is_max && take(l, "exp(");
+    const bool has_brackets = is_max || is_exp || take(l, "(");
+    double x = has_brackets ? value_of_sum(l) : value_of_operand(l);
+    if (is_max && take(l, ", ")) x = fmax(x, value_of_sum(l));
+    if (has_brackets && !take(l, ")")) return (double)NAN;
+    if (is_exp) x = exp(x);
+    return take(l, "^") ? pow(x, value_of_operand(l)) : x;
+}
+
+static double value_of_product(Line *l) {
+    double x = value_of_factor(l);
+    for (;;) {
+        if (take(l, " x ")) x *= value_of_factor(l);
+        else if (take(l, " / ")) x /= value_of_factor(l);
+        else return x;
     }
-    if (list.count > SHOWN) append(t, ", ...");
 }
 
-/* "dE[1, 1]" */
-static void append_source(Text *t, const Plan *plan, const Factor *f) {
-    char name[NAME_TEXT], place[PLACE_TEXT];
-    const int tensor = (int)(f->from - plan->tape.tensors);
-    if (f->is_gradient) name_of_gradient(plan, tensor, false, name);
-    else name_of_tensor(plan, tensor, false, name);
-    place_text(plan, f->from, f->i, place);
-    append_element(t, name, place);
-}
-
-/* A number that is only copied says from where. */
-static void append_terms(Text *t, const Plan *plan, const Term *terms, int64_t count) {
-    char text[40];
-    if (count == 1 && terms->count == 1 && terms->factors[0].from) {
-        append_source(t, plan, terms->factors);
-        return;
+static double value_of_sum(Line *l) {
+    double x = value_of_product(l);
+    for (;;) {
+        if (take(l, " + ")) x += value_of_product(l);
+        else if (take(l, " - ")) x -= value_of_product(l);
+        else return x;
     }
-    for (int64_t n = 0; n < count && n < SHOWN; n++) {
-        if (n > 0) append(t, " + ");
-        append_term(t, &terms[n]);
+}
+
+/* "softmax of 1, 2, ... and 0, 1" */
+static void append_call(Line *l, const char *op) {
+    append(l, op);
+    for (int n = 0; n + 1 < l->w->count; n += 2) {
+        const Item *from = &l->f->items[l->w->elements[n]];
+        const int64_t element = l->w->elements[n + 1];
+        const bool is_other = n > 0 && l->w->elements[n - 2] != l->w->elements[n];
+        if (n == 0) append(l, " of ");
+        else append(l, is_other ? " and " : ", ");
+        if (element < 0) append(l, "...");
+        else append_number(l, from->numbers[element], from->format);
     }
-    snprintf(text, sizeof text, " + ... (%lld terms)", (long long)count);
-    if (count > SHOWN) append(t, text);
 }
 
-/* The result has no more decimals than its table. */
-static void append_result(Text *t, double x, int decimals) {
-    t->more = 0;
-    append_number(t, x, decimals, false);
-}
-
-static void write_mean(const Plan *plan, const Step *step, int64_t i, Text t) {
-    const Part *part = step->part;
-    const TapeTensor *y = &plan->tape.tensors[part->y];
-    const int64_t row = i / y->columns, count = y->columns < SHOWN ? y->columns : SHOWN;
-    append(&t, "weighted mean = ");
-    for (int64_t n = 0; n < count; n++) {
-        const int64_t j = row * y->columns + n;
-        const Term term = {2, {value_at(y, j), grad_at(y, j)}};
-        if (n > 0) append(&t, " + ");
-        append_term(&t, &term);
+double worked_line(const Formula *f, const char *form, const Worked *w, int more,
+                   char text[LINE_TEXT]) {
+    Line l = {.at = form, .f = f, .w = w, .more = more, .text = text};
+    if (text) *text = '\0';
+    append(&l, w->note);
+    if (w->op) append_call(&l, w->op);
+    if (*w->note || w->op || w->count == 0) return (double)NAN;
+    double value = value_of_sum(&l);
+    while (*l.at) { /* a sign that is no arithmetic */
+        const char sign[2] = {*l.at};
+        take(&l, sign);
+        value = (double)NAN;
+        if (*l.at == '@') value_of_operand(&l);
     }
-    append(&t, count < y->columns ? " + ... = " : " = ");
-    append_result(&t, part->means[row], 3);
+    return value;
 }
 
-void worked_mean(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]) {
-    *text = '\0';
-    if (step->phase != STEP_BACKWARD || step->kind != RULE_SOFTMAX) return;
-    for (int more = 0; more <= MOST_MORE && (more == 0 || !holds(text)); more++)
-        write_mean(plan, step, i, (Text){text, 0, more});
-}
-
-/* Does an input change element j of the result? */
-static bool changes(const Plan *plan, const RuledLine *line, int64_t j) {
-    Formula f;
-    Terms none = {NULL, 0, 0};
-    put_inputs(plan, line, j, &none);
-    return none.count > 0 || formula_by_number(plan, line, &f);
-}
-
-static void write_line(const Plan *plan, const Step *step, int64_t i, Text t) {
-    char name[NAME_TEXT], place[PLACE_TEXT];
-    Term terms[SHOWN];
-    Formula f;
-    const TapeTensor *made = &plan->tape.tensors[step->tensor];
-    const int64_t count = worked_terms(plan, step, i, terms, SHOWN);
-    if (step->phase == STEP_FORWARD) name_of_tensor(plan, step->tensor, false, name);
-    else name_of_gradient(plan, step->tensor, false, name);
-    place_text(plan, made, i, place);
-    append_element(&t, name, place);
-    const bool forward = count < 0 && changes(plan, line_of(plan, step), i);
-    if (count > 0 || forward) append(&t, " = ");
-    if (count > 0) append_terms(&t, plan, terms, count);
-    if (forward && formula_by_number(plan, line_of(plan, step), &f))
-        append_formula(&t, &f, made, i);
-    else if (forward) append_call(&t, plan, line_of(plan, step), i);
-    const bool wrong = step->phase == STEP_ADD && !parts_sum_up(plan, step);
-    append(&t, wrong ? ", but the gradient is " : " = ");
-    append_result(&t, step->numbers[i], decimals_of(step->numbers, made->size));
-    if (count < 0 && !forward && line_of(plan, step)->num_parts > 0)
-        append(&t, ": no input changes it");
-}
-
-void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]) {
-    *text = '\0';
-    if (!step->numbers || step->phase == STEP_START) return;
-    for (int more = 0; more <= MOST_MORE && (more == 0 || !holds(text)); more++)
-        write_line(plan, step, i, (Text){text, 0, more});
+int worked_more(const Formula *f, const char *form, const Worked *w, double x, Format format) {
+    enum { MOST_MORE = 4 };
+    const double wanted = format_value(x, format);
+    if (w->terms < 2 && !strpbrk(form, "x+-/^")) return 0; /* a number alone */
+    for (int more = 0; more <= MOST_MORE; more++) {
+        const double value = worked_line(f, form, w, more, NULL);
+        if (!isfinite(value)) return 0;
+        if (format_value(value, format) == wanted) return more;
+    }
+    return 0;
 }

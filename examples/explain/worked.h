@@ -1,42 +1,70 @@
-/* worked.h - one number of a step, worked out as numbers times numbers. */
+/* worked.h - what each number of a step is made of: the line of terms.
+ *
+ * A step has a form, "[@2 x @4] + @6": @2 is a number of the formula's item 2, and what stands in
+ * square brackets is repeated for each term, with " + " between the terms. A number of the step has
+ * the elements that the form reads, one after the other: for two terms 0, 3, 1, 7, 5. @* reads the
+ * number of an item first, then the element. {0.5} is a constant. So one function draws every line:
+ * worked_line here, termsOf in the page. */
 #ifndef TAPEHEAD_EXAMPLES_WORKED_H
 #define TAPEHEAD_EXAMPLES_WORKED_H
 
 #include "formula.h"
 
-/* number - less, as a table shows it with so many decimals, and the table and the element that it
- * is taken from. */
+enum { MOST_TERMS = 12 /* of a sum; of one with more than 14, the first 12 */ };
+enum { WORKED_ELEMENTS = 80, FORM_TEXT = 400 };
+
+typedef enum {
+    WORKED_NONE,
+    WORKED_MOVE,
+    WORKED_PRODUCT,
+    WORKED_BY_NUMBER,
+    WORKED_SUM,     /* of derivative times input */
+    WORKED_WEIGHTS, /* exp(a) / (exp(a) + exp(b)) */
+    WORKED_CALL,    /* op of a, b and c */
+    WORKED_BACK_MOVE,
+    WORKED_BACK_PRODUCT,
+    WORKED_BACK_SOFTMAX,
+    WORKED_BACK_EACH,
+    WORKED_BACK_SPREAD,
+    WORKED_BACK_GENERAL,
+    WORKED_ADDITION
+} WorkedKind;
+
+/* What the numbers of a step have in common. */
 typedef struct {
-    double number, less;
-    bool differs; /* by less */
-    int decimals;
-    const TapeTensor *from; /* NULL: a number of no table */
-    bool is_gradient;
-    int64_t i;
-} Factor;
+    WorkedKind kind;
+    char form[FORM_TEXT];
+    char mean_form[40]; /* of the weighted means of a softmax; else "" */
+    char op[NAME_TEXT]; /* of a call */
+    const char *after;  /* ", moved": stands behind the terms; or "" */
+    const RuledLine *line;
+    int items[FORMULA_ITEMS]; /* forward, of the line's inputs; backward, items[0] is dy */
+    int operands[FORMULA_ITEMS], num_operands; /* the tensors of a formula of the data */
+} Recipe;
+
+/* What one number of a step is made of. */
 typedef struct {
+    int64_t elements[WORKED_ELEMENTS];
     int count;
-    Factor factors[3];
-} Term;
+    int64_t terms;  /* of the sum; elements has fewer of a long one */
+    const char *op; /* of a call: elements are pairs of an item and an element; -1 for "..." */
+    char note[NOTE_TEXT]; /* instead of terms: "no input changes it" */
+} Worked;
 
-/* Element i of a step's result as a sum of products. Returns how many there are, and fills the
- * first `most`; -1 if it is no such sum: softmax forward, y = a - b. */
-int64_t worked_terms(const Plan *plan, const Step *step, int64_t i, Term *terms, int64_t most);
-/* "dA[1, 0] = -1.121 x -0.1 + -3.944 x -1.6 = 6.422", also where the number is no sum, with as many
- * decimals as make it right as it is printed. "" for the start. */
-void worked_text(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]);
-/* The weighted mean in the gradient of a softmax: "weighted mean = 0.508 x 6.422 + ..."; "" in
- * other steps. */
-void worked_mean(const Plan *plan, const Step *step, int64_t i, char text[FORMULA_TEXT]);
+/* Adds hidden items to the formula, if the form needs them. */
+void recipe_of(Plan *plan, const Step *step, Formula *formula, Recipe *recipe);
+void worked_of(const Plan *plan, const Step *step, const Formula *formula, const Recipe *recipe,
+               int64_t i, Worked *worked);
+/* Row `row` of the weighted means. */
+void worked_of_mean(const Plan *plan, const Step *step, int64_t row, Worked *worked);
 
-/* How many decimals, up to 3, show all these numbers as they are. */
-int decimals_of(const double *numbers, int64_t size);
-/* A number as a table shows it, but a small one has three digits. */
-void number_text(double x, int decimals, char text[24]);
-
-enum { PLACE_TEXT = 160 };
-/* "[1, 0]", row and column; " head 2 [1, 0]" where the lesson has a word for the panels; "" for a
- * number alone. */
-void place_text(const Plan *plan, const TapeTensor *x, int64_t i, char text[PLACE_TEXT]);
+enum { LINE_TEXT = 1600 };
+/* "0.508 x (6.42 - 4.01)", the numbers that are rounded with so many decimals more than in their
+ * tables. Returns the value of the printed arithmetic, NaN if it is none. text: or NULL. */
+double worked_line(const Formula *formula, const char *form, const Worked *worked, int more,
+                   char text[LINE_TEXT]);
+/* With how many decimals more does the line give x, as it is printed? 0 if it is no arithmetic. */
+int worked_more(const Formula *formula, const char *form, const Worked *worked, double x,
+                Format format);
 
 #endif

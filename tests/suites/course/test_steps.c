@@ -1,5 +1,6 @@
 /* test_steps.c - the steps of a tape as build/explain shows them: their names, the kinds of their
- * rules, their formulas, and the numbers that are worked out.
+ * rules, their formulas, the numbers that are worked out, and what is said of them. The page draws
+ * the same steps: tests/page looks only at how.
  *
  * The plan knows no op; this test does, and says which kind each op of the lessons must have. Every
  * number of every step is worked out, and its terms are added up; then the printed line is read and
@@ -8,6 +9,8 @@
 
 #include "../../../examples/explain/check.h"
 #include "../../../examples/explain/lesson.h"
+#include "../../../examples/explain/reasons.h"
+#include "../../../examples/explain/sentences.h"
 #include "../../../examples/explain/text.h"
 #include "../../../examples/explain/worked.h"
 
@@ -15,8 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { MOST_TERMS = 4096 };
 
 /* The lessons, with other seeds, sizes and flags. */
 static const struct {
@@ -57,38 +58,43 @@ enum { CASES = sizeof cases / sizeof *cases };
 static char *json;
 static Json *tree;
 static Plan plan;
+static bool opened; /* all groups of lines are */
 
-/* The plan of a lesson, or of {"tape": ...}, as text, which close_plan frees. */
+/* The plan of a lesson, as text, which close_plan frees. */
 static void open_json(char *text, bool open) {
     json = text;
+    opened = open;
     tree = json_read(json);
     ck_assert_msg(tree != NULL, "%s", tensor_error());
-    const Json *lessons = json_get(tree, "lessons");
-    const Json *lesson = lessons ? json_at(lessons, 0) : tree;
-    ck_assert_msg(check_tape(json_get(lesson, "tape")), "%s", tensor_error());
-    ck_assert_msg(plan_make(&plan, lesson, open), "%s", tensor_error());
+    ck_assert_msg(check_tape(json_get(tree, "tape")), "%s", tensor_error());
+    ck_assert_msg(plan_make(&plan, tree), "%s", tensor_error());
 }
 
-static char *json_of_case(int i) {
-    char *text = lessons_as_json(cases[i].number, cases[i].number, cases[i].options);
-    ck_assert_msg(text != NULL, "%s", tensor_error());
-    return text;
+/* One of the parts of a lesson. */
+typedef struct {
+    int wanted;
+    char *text;
+} CasePart;
+
+static bool keep_part(void *context, char *lesson) {
+    CasePart *part = context;
+    if (part->wanted-- == 0) part->text = strdup(lesson);
+    return true;
 }
 
-/* A case as the page gets it, one of its parts. False, and nothing is open, if it has fewer. */
+static char *json_of_case(int i, int part) {
+    CasePart found = {part, NULL};
+    const bool done =
+        lessons_use(cases[i].number, cases[i].number, cases[i].options, keep_part, &found);
+    ck_assert_msg(done, "%s", tensor_error());
+    return found.text;
+}
+
+/* A case, one of its parts. False, and nothing is open, if it has fewer. */
 static bool open_part(int i, int part, bool open) {
-    json = json_of_case(i);
-    tree = json_read(json);
-    ck_assert_msg(tree != NULL, "%s", tensor_error());
-    const Json *lesson = json_at(json_get(tree, "lessons"), part);
-    if (lesson) {
-        ck_assert_msg(check_tape(json_get(lesson, "tape")), "%s", tensor_error());
-        ck_assert_msg(plan_make(&plan, lesson, open), "%s", tensor_error());
-        return true;
-    }
-    free(tree);
-    free(json);
-    return false;
+    char *text = json_of_case(i, part);
+    if (text) open_json(text, open);
+    return text != NULL;
 }
 
 /* A case with other members, ",\"fold\":...": the first of a name counts, so the lesson's own texts
@@ -96,7 +102,7 @@ static bool open_part(int i, int part, bool open) {
 static void open_with(int i, const char *members) {
     static const char none[] = ",\"fold\":[],\"steps\":[],\"labels\":[],\"short\":[],"
                                "\"transposed\":[],\"bet\":null,\"questions\":[],\"part\":\"\",";
-    char *text = json_of_case(i);
+    char *text = json_of_case(i, 0);
     const size_t size = strlen(text) + strlen(members) + sizeof none;
     char *with = malloc(size);
     const char *place = strstr(text, "\"number\":");
@@ -113,6 +119,19 @@ static void close_plan(void) {
     plan_free(&plan);
     free(tree);
     free(json);
+}
+
+/* The step that is shown after this one; NULL: it is the last. */
+static const Step *next_of(const Step *step) {
+    while (++step < plan.steps + plan.num_steps)
+        if (plan_shows(&plan, step, opened)) return step;
+    return NULL;
+}
+
+static const Step *find_step(const char *name) {
+    const int s = plan_find(&plan, name, opened);
+    ck_assert_msg(s > 0, "there is no step %s", name);
+    return &plan.steps[s];
 }
 
 static const RuledLine *line_of(const Step *step) {
@@ -140,13 +159,14 @@ static const char *const selecting[] = {"relu", "dropout", "masked_fill", NULL};
 
 static bool has_derivatives(const Step *step) {
     const Part *part = &line_of(step)->parts[0];
-    return part->begin[plan.tape.tensors[part->x].size] > 0;
+    return part->by.begin[plan.tape.tensors[part->x].size] > 0;
 }
 
 /* The kind that the page must draw. Weights of exactly 0 and 1 have no derivative at all, and a
  * relu of positive numbers copies them. */
 static RuleKind expected_kind(const Step *step) {
     const char *op = op_of(step);
+    if (plan.units[step->unit].name && step->part->kind != RULE_MOVE) return RULE_SPREAD;
     if (!has_derivatives(step)) return RULE_EACH;
     if (is_one_of(op, selecting) && line_of(step)->moves) return RULE_MOVE;
     if (is_one_of(op, moves)) return RULE_MOVE;
@@ -160,6 +180,7 @@ static RuleKind expected_kind(const Step *step) {
 static RuleKind expected_forward(const Step *step) {
     const char *op = op_of(step);
     const bool has_gradient = line_of(step)->num_parts > 0; /* without one nothing is known */
+    if (plan.units[step->unit].name && step->kind != RULE_MOVE) return RULE_GENERAL;
     if (is_one_of(op, products)) return RULE_PRODUCT;
     if (is_one_of(op, moves) && has_gradient) return RULE_MOVE;
     if (is_one_of(op, selecting) && line_of(step)->moves) return RULE_MOVE;
@@ -168,8 +189,7 @@ static RuleKind expected_forward(const Step *step) {
 
 static void check_kinds(void) {
     int found[RULE_SPREAD + 1] = {0};
-    for (int i = 1; i < plan.num_steps; i++) {
-        const Step *step = &plan.steps[i];
+    for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
         RuleKind expected = RULE_GENERAL;
         if (step->phase == STEP_BACKWARD) expected = expected_kind(step);
         if (step->phase == STEP_FORWARD) expected = expected_forward(step);
@@ -192,39 +212,38 @@ END_TEST
 
 /* ---- terms ----------------------------------------------------------------------------------- */
 
-static double product_of(const Term *term) {
-    double product = 1;
-    for (int n = 0; n < term->count; n++)
-        product *= term->factors[n].number - term->factors[n].less;
-    return product;
+static const char *at; /* what is left of a line */
+static bool known;     /* the line is arithmetic so far */
+
+static double read_sum(void);
+static bool check_terms_of(const Step *step, const Formula *f, const Recipe *r, int64_t i,
+                           bool of_mean);
+
+/* The line of number i; of_mean: of row i of the weighted means. more: decimals. */
+static void line_text(const Step *step, const Formula *f, const Recipe *r, int64_t i, bool of_mean,
+                      int more, char text[LINE_TEXT]) {
+    Worked worked;
+    if (of_mean) worked_of_mean(&plan, step, i, &worked);
+    else worked_of(&plan, step, f, r, i, &worked);
+    worked_line(f, of_mean ? r->mean_form : r->form, &worked, more, text);
 }
 
-static double size_of(const Term *term) {
-    double size = 1;
-    for (int n = 0; n < term->count; n++)
-        size *= fabs(term->factors[n].number) + fabs(term->factors[n].less);
-    return size;
-}
-
-static bool is_float32(const TapeTensor *x) {
-    return strcmp(json_text(x->json, "type", ""), "float32") == 0;
-}
-
-/* The terms of element i must sum to it. Returns how many there are. */
-static int64_t check_terms(const Step *step, int64_t i) {
-    static Term terms[MOST_TERMS];
-    const int64_t count = worked_terms(&plan, step, i, terms, MOST_TERMS);
-    double sum = 0, size = 0;
-    ck_assert_int_le(count, MOST_TERMS);
-    for (int64_t n = 0; n < count; n++) {
-        sum += product_of(&terms[n]);
-        size += size_of(&terms[n]);
-    }
-    const double most = (is_float32(result_of(step)) ? 1e-5 : 1e-12) * fmax(1, size);
-    ck_assert_msg(count < 0 || fabs(sum - step->numbers[i]) <= most,
-                  "%s: %s, %s[%d]: %.17g, not %g", json_text(plan.lesson, "command", ""),
-                  step->name, result_of(step)->name, (int)i, sum, step->numbers[i]);
-    return count;
+/* With all digits the terms give the number. False if the line is no arithmetic, or too long. */
+static bool check_terms_of(const Step *step, const Formula *f, const Recipe *r, int64_t i,
+                           bool of_mean) {
+    char text[LINE_TEXT];
+    const double wanted = of_mean ? step->part->means[i] : step->numbers[i];
+    const TapeTensor *x = &plan.tape.tensors[step->tensor];
+    line_text(step, f, r, i, of_mean, 14, text);
+    known = *text != '\0';
+    at = text;
+    const double value = read_sum();
+    if (!known || *at) return false;
+    const double most = (is_float32(x) ? 2e-5 : 1e-11) * fmax(1, fabs(wanted));
+    ck_assert_msg(fabs(value - wanted) <= most, "%s: %s, %s[%d]: %s is %.17g, not %.17g",
+                  json_text(plan.lesson, "command", ""), step->name, x->name, (int)i, text, value,
+                  wanted);
+    return true;
 }
 
 /* Forward, a number of any other op can be no sum of products: a softmax, a - b. */
@@ -234,13 +253,23 @@ static bool must_have_terms(const Step *step) {
 }
 
 static void check_all_terms(void) {
-    for (int s = 1; s < plan.num_steps; s++) {
-        const Step *step = &plan.steps[s];
+    char text[LINE_TEXT];
+    for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
+        Formula f;
+        Recipe r;
+        formula_of(&plan, step, &f);
+        recipe_of(&plan, step, &f, &r);
+        if (step->phase == STEP_START) continue;
         for (int64_t i = 0; i < result_of(step)->size; i++) {
-            const int64_t count = check_terms(step, i);
-            ck_assert_msg(count > 0 || !must_have_terms(step) || step->numbers[i] == 0,
-                          "%s has no terms", step->name);
+            const bool summed = check_terms_of(step, &f, &r, i, false);
+            line_text(step, &f, &r, i, false, 0, text);
+            ck_assert_msg(summed || strstr(text, " + ... (") || !must_have_terms(step) ||
+                              step->numbers[i] == 0,
+                          "%s: %s has no terms: %s", json_text(plan.lesson, "command", ""),
+                          step->name, text);
         }
+        const int64_t rows = *r.mean_form ? result_of(step)->size / result_of(step)->columns : 0;
+        for (int64_t row = 0; row < rows; row++) check_terms_of(step, &f, &r, row, true);
     }
 }
 
@@ -255,9 +284,6 @@ END_TEST
 
 /* ---- the printed line ------------------------------------------------------------------------ */
 
-static const char *at; /* what is left of the line */
-static bool known;     /* the line is arithmetic so far */
-
 static bool take(const char *word) {
     at += strspn(at, " ");
     const size_t n = strlen(word);
@@ -265,8 +291,6 @@ static bool take(const char *word) {
     at += n;
     return true;
 }
-
-static double read_sum(void);
 
 static double read_number(void) {
     char *end;
@@ -315,37 +339,45 @@ static double unit_of(const char *number) {
     return pow(10, -decimals + (exponent ? atoi(exponent + 1) : 0));
 }
 
-/* Evaluates a printed line: what stands before the last "=" must be what stands after it. Returns
- * false if the line is no arithmetic. */
-static bool check_line(const char *text) {
-    at = strstr(text, " = ");
-    known = at != NULL;
-    if (!known) return false;
-    at += 3;
-    const double left = read_sum();
-    if (!known || !take("=")) return false;
-    at += strspn(at, " ");
-    const double unit = unit_of(at), right = read_number();
-    ck_assert_msg(known && !*at, "%s", text);
-    ck_assert_msg(fabs(left - right) <= 0.5 * unit + 1e-6 * fabs(right) + 1e-9, "%s: %g", text,
-                  left);
+/* Evaluates a line as it is printed: it must give the number as it is printed. Returns false if the
+ * line is no arithmetic. */
+static bool check_line(const Step *step, const Formula *f, const Recipe *r, int64_t i,
+                       bool of_mean) {
+    char text[LINE_TEXT], result[NUMBER_TEXT];
+    Worked worked;
+    const Item *made = &f->items[f->main];
+    if (of_mean)
+        for (made = f->items; made->of != ITEM_MEAN;) made++;
+    if (of_mean) worked_of_mean(&plan, step, i, &worked);
+    else worked_of(&plan, step, f, r, i, &worked);
+    const int more =
+        worked_more(f, of_mean ? r->mean_form : r->form, &worked, made->numbers[i], made->format);
+    line_text(step, f, r, i, of_mean, more, text);
+    ck_assert_int_lt(strlen(text), LINE_TEXT - 1);
+    known = *text != '\0';
+    at = text;
+    const double value = read_sum();
+    if (!known || *at) return false;
+    format_number(made->numbers[i], made->format, result);
+    const double wanted = strtod(result, NULL);
+    ck_assert_msg(fabs(value - wanted) <= 0.5 * unit_of(result) + 1e-9, "%s, %s = %s: it is %g",
+                  step->name, text, result, value);
     return true;
 }
 
 /* Evaluates the lines of all numbers of the plan. Returns how many are arithmetic. */
 static int check_lines(void) {
-    char text[FORMULA_TEXT];
     int lines = 0;
-    for (int s = 1; s < plan.num_steps; s++) {
-        const Step *step = &plan.steps[s];
+    for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
+        Formula f;
+        Recipe r;
+        formula_of(&plan, step, &f);
+        recipe_of(&plan, step, &f, &r);
         const bool has_mean = step->phase == STEP_BACKWARD && step->kind == RULE_SOFTMAX;
+        ck_assert_int_eq(*r.mean_form != '\0', has_mean);
         for (int64_t i = 0; i < result_of(step)->size; i++) {
-            worked_text(&plan, step, i, text);
-            ck_assert_int_lt(strlen(text), FORMULA_TEXT - 1);
-            lines += check_line(text);
-            worked_mean(&plan, step, i, text);
-            ck_assert_int_eq(*text != '\0', has_mean);
-            lines += check_line(text);
+            lines += check_line(step, &f, &r, i, false);
+            if (has_mean) check_line(step, &f, &r, i / result_of(step)->columns, true);
         }
     }
     return lines;
@@ -361,28 +393,35 @@ END_TEST
 
 /* What is printed for the number that a step shows first. */
 static void expect_line(const char *name, const char *line) {
-    char text[FORMULA_TEXT];
-    const int s = plan_find(&plan, name);
-    ck_assert_msg(s > 0, "there is no step %s", name);
-    worked_text(&plan, &plan.steps[s], plan.steps[s].look, text);
+    char text[LINE_TEXT];
+    Formula f;
+    Recipe r;
+    Worked worked;
+    const Step *step = find_step(name);
+    formula_of(&plan, step, &f);
+    recipe_of(&plan, step, &f, &r);
+    worked_of(&plan, step, &f, &r, step->look, &worked);
+    const Item *made = &f.items[f.main];
+    const int more = worked_more(&f, r.form, &worked, made->numbers[step->look], made->format);
+    worked_line(&f, r.form, &worked, more, text);
     ck_assert_str_eq(text, line);
 }
 
 START_TEST(lines_of_lesson_2) {
     open_case(1);
-    expect_line("f0", "K'[0, 1] = K[1, 0] = -1.3");
-    expect_line("f1", "S[1, 0] = 1.0 x -0.4 + -0.6 x -1.0 + 0.6 x 1.3 + 0.5 x 0.7 = 1.33");
-    expect_line("f2", "(S / sqrt(d))[1, 0] = 0.5 x 1.33 = 0.665");
-    expect_line("f3", "A[1, 0] = exp(0.665) / (exp(0.665) + exp(-0.545) + exp(0.265)) = 0.508");
-    expect_line("f5", "E[1, 1] = -0.972 - 1.0 = -1.972");
-    expect_line("f6", "E^2[1, 1] = (-1.9719)^2 = 3.888");
-    expect_line("f7", "loss = 0.067379 + 0.35062 + 0.31412 + 3.88845 = 4.621");
+    expect_line("f0", "-1.3");
+    expect_line("f1", "1.0 x (-0.4) + (-0.6) x (-1.0) + 0.6 x 1.3 + 0.5 x 0.7");
+    expect_line("f2", "0.5 x 1.33");
+    expect_line("f3", "exp(0.665) / (exp(0.665) + exp(-0.545) + exp(0.265))");
+    expect_line("f5", "-0.972 - 1.0");
+    expect_line("f6", "(-1.972)^2");
+    expect_line("f7", "0.07 + 0.35 + 0.31 + 3.89");
     expect_line("s", "");
-    expect_line("b7.0", "d(E^2)[0, 0] = dloss = 1");
-    expect_line("b6.0", "dE[1, 1] = 1 x 2 x -1.972 = -3.944");
-    expect_line("b4.0", "dA[1, 0] = -1.121 x -0.1 + -3.944 x -1.6 = 6.422");
-    expect_line("b3.0", "d(S / sqrt(d))[1, 2] = 0.3405 x (-0.2283 - 4.0129) = -1.444");
-    expect_line("b0.0", "dK[2, 0] = d(K')[0, 2] = -0.803");
+    expect_line("b7.0", "1 x 1");
+    expect_line("b6.0", "1 x 2 x (-1.97)");
+    expect_line("b4.0", "-1.12 x (-0.1) + (-3.94) x (-1.6)");
+    expect_line("b3.0", "0.3405 x (-0.228 - 4.013)");
+    expect_line("b0.0", "-0.803");
     close_plan();
 }
 END_TEST
@@ -392,33 +431,33 @@ END_TEST
 static void expect_formula(const char *name, const char *formula) {
     char text[FORMULA_TEXT];
     Formula f;
-    const int s = plan_find(&plan, name);
-    ck_assert_msg(s > 0, "there is no step %s", name);
-    formula_of(&plan, &plan.steps[s], &f);
-    formula_text(&f, text);
+    size_t n = 0;
+    formula_of(&plan, find_step(name), &f);
+    for (const char *c = f.title; *c; c++)
+        if (*c != '`') text[n++] = *c;
+    text[n] = '\0';
     ck_assert_str_eq(text, formula);
 }
 
 START_TEST(formulas) {
     open_case(1);
-    expect_formula("f0", "K' = K, moved: two dimensions swapped");
+    expect_formula("f0", "K -> K'");
     expect_formula("f1", "S = Q K'");
-    expect_formula("f2", "S / sqrt(d) = 0.5 x S");
-    expect_formula("f3", "A = softmax(S / sqrt(d)): exp(x - max x) / sum exp(x - max x)");
+    expect_formula("f2", "S / sqrt(d) = 0.5 S");
+    expect_formula("f3", "A = softmax(S / sqrt(d))");
     expect_formula("f5", "E = Y - T");
+    expect_formula("f6", "E^2 = E x E, number by number");
     expect_formula("s", "dloss = 1");
     expect_formula("b7.0", "d(E^2) = dloss, for each number");
-    expect_formula("b6.0", "dE = d(E^2) x 2 x E");
+    expect_formula("b6.0", "dE = d(E^2) x 2 E");
     expect_formula("b5.0", "dY = dE");
     expect_formula("b4.0", "dA = dY V'");
     expect_formula("b4.1", "dV = A' dY");
-    expect_formula(
-        "b3.0",
-        "d(S / sqrt(d)) = A x (dA - weighted mean), weighted mean: the sum of A x dA in the row");
-    expect_formula("b2.0", "dS = 0.5 x d(S / sqrt(d))");
+    expect_formula("b3.0", "d(S / sqrt(d)) = A x (dA - weighted mean)");
+    expect_formula("b2.0", "dS = 0.5 d(S / sqrt(d))");
     expect_formula("b1.0", "dQ = dS K");
-    expect_formula("b1.1", "d(K') = Q' dS");
-    expect_formula("b0.0", "dK = d(K'), moved back");
+    expect_formula("b1.1", "dK' = Q' dS");
+    expect_formula("b0.0", "dK <- dK'");
     close_plan();
     open_case(0);
     expect_formula("b1.1", "dw = sum of dU x D");
@@ -448,29 +487,24 @@ START_TEST(transposes) {
     snprintf(members, sizeof members, ",\"transposed\":[{\"tensor\":%d,\"of\":%d}]", keys, queries);
     open_with(1, members);
     expect_formula("b1.0", "dQ = dS Q");
-    expect_formula("b1.1", "d(K') = K' dS");
+    expect_formula("b1.1", "dK' = K' dS");
     close_plan();
 }
 END_TEST
 
-/* A short name stands in formulas, the long one in headings. */
+/* A lesson can give a tensor a short name. */
 START_TEST(short_names) {
     int scores = 0;
-    char members[80];
-    Formula f;
-    char text[FORMULA_TEXT];
+    char members[80], name[NAME_TEXT];
     open_case(1);
     while (strcmp(plan.tape.tensors[scores].name, "S / sqrt(d)") != 0) scores++;
     close_plan();
     snprintf(members, sizeof members, ",\"short\":[{\"tensor\":%d,\"name\":\"Z\"}]", scores);
     open_with(1, members);
-    expect_formula("f2", "Z = 0.5 x S");
-    expect_formula("b3.0",
-                   "dZ = A x (dA - weighted mean), weighted mean: the sum of A x dA in the row");
-    expect_line("b2.0", "dS[1, 2] = 0.5 x -1.444 = -0.722");
-    call_of_line(&plan, &plan.tape.lines[2], &f);
-    formula_text(&f, text);
-    ck_assert_str_eq(text, "S / sqrt(d) = scale(S, 0.5)");
+    expect_formula("f2", "Z = 0.5 S");
+    expect_formula("b3.0", "dZ = A x (dA - weighted mean)");
+    full_name(&plan, scores, name);
+    ck_assert_str_eq(name, "S / sqrt(d)");
     close_plan();
 }
 END_TEST
@@ -478,25 +512,32 @@ END_TEST
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static void expect_names(const char *expected) {
-    char names[1024];
-    size_t n = 0;
-    for (int i = 0; i < plan.num_steps; i++)
-        n +=
-            (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? " " : "", plan.steps[i].name);
+    char names[1024] = "0";
+    size_t n = 1;
+    for (const Step *step = next_of(plan.steps); step; step = next_of(step))
+        n += (size_t)snprintf(names + n, sizeof names - n, " %s", step->name);
     ck_assert_str_eq(names, expected);
+}
+
+/* The number of the step that a name leads to, of those that are shown; -1: none. */
+static int find(const char *name) { return plan_find(&plan, name, opened); }
+
+static int count_shown(void) {
+    int n = 1;
+    for (const Step *step = next_of(plan.steps); step; step = next_of(step)) n++;
+    return n;
 }
 
 START_TEST(names) {
     open_case(1);
     expect_names("0 f0 f1 f2 f3 f4 f5 f6 f7 s b7.0 b6.0 b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
-    ck_assert_int_eq(plan.num_forward, 8);
-    ck_assert_int_eq(plan_find(&plan, "0"), 0);
-    ck_assert_int_eq(plan_find(&plan, "b7.0"), 10);
-    ck_assert_str_eq(plan.steps[plan_find(&plan, "b7.1")].name, "b7.0"); /* the nearest */
-    ck_assert_str_eq(plan.steps[plan_find(&plan, "a4.1")].name, "b4.0");
+    ck_assert_int_eq(find("0"), 0);
+    ck_assert_int_eq(find("b7.0"), 10);
+    ck_assert_str_eq(plan.steps[find("b7.1")].name, "b7.0"); /* the nearest */
+    ck_assert_str_eq(plan.steps[find("a4.1")].name, "b4.0");
     static const char *const others[] = {"", "b", "f8", "x3", "3", "s3", "f-1", " f7"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_assert_int_eq(plan_find(&plan, others[i]), -1);
+        ck_assert_int_eq(find(others[i]), -1);
     close_plan();
     open_case(3);
     expect_names("0 f0 f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11 s b11.0 b10.0 b9.0 b8.0 b8.1 b7.0 b6.0 "
@@ -508,17 +549,18 @@ END_TEST
 /* Four chains of three moves; the step of a line inside is the step of its chain. */
 START_TEST(chains) {
     open_case(4);
-    ck_assert_int_eq(plan.num_steps, 45);
-    ck_assert_int_eq(plan_find(&plan, "f1"), plan_find(&plan, "f3"));
-    ck_assert_int_eq(plan_find(&plan, "b2.0"), plan_find(&plan, "b1.0"));
-    ck_assert_int_eq(plan_find(&plan, "a3.0"), plan_find(&plan, "b1.0"));
-    ck_assert_int_gt(plan_find(&plan, "b1.0"), plan_find(&plan, "s"));
-    expect_formula("f3", "Q_h = Q, moved: reshape, transpose, reshape");
-    expect_formula("b18.0", "dgated = d(Concat(heads)), moved back");
+    ck_assert_int_eq(count_shown(), 45);
+    ck_assert_int_eq(plan.num_groups, 4);
+    ck_assert_int_eq(find("f1"), find("f3"));
+    ck_assert_int_eq(find("b2.0"), find("b1.0"));
+    ck_assert_int_eq(find("a3.0"), find("b1.0"));
+    ck_assert_int_gt(find("b1.0"), find("s"));
+    expect_formula("f3", "Q -> Q_h");
+    expect_formula("b18.0", "dgated <- d(Concat(heads))");
     close_plan();
     ck_assert(open_part(4, 0, true));
-    ck_assert_int_eq(plan.num_steps, 45 + 4 * 2 * 2);
-    ck_assert_int_lt(plan_find(&plan, "f1"), plan_find(&plan, "f3"));
+    ck_assert_int_eq(count_shown(), 45 + 4 * 2 * 2);
+    ck_assert_int_lt(find("f1"), find("f3"));
     close_plan();
 }
 END_TEST
@@ -527,14 +569,18 @@ END_TEST
 START_TEST(folds) {
     open_with(1, ",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}]");
     expect_names("0 f0 f1 f2 f3 f4 f7 s b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
-    const Step *step = &plan.steps[plan_find(&plan, "b6.0")];
+    const Step *step = find_step("b6.0");
     ck_assert_str_eq(step->name, "b5.0");
     ck_assert_int_eq(step->kind, RULE_SPREAD);
     ck_assert_str_eq(plan.units[step->unit].name, "loss");
-    expect_formula("f7", "E = Y - T, E^2 = square(E), loss = sum(E^2)");
-    expect_formula("b5.0", "dY = dloss x 2 x E, for each number");
-    expect_line("b5.0", "dY[1, 1] = 1 x 2 x -1.972 = -3.944");
-    expect_line("f7", "loss = 0.067379 + 0.35062 + 0.31412 + 3.88845 = 4.621");
+    expect_formula("f7", "loss = sum((Y - T)^2)");
+    expect_formula("b5.0", "dY = dloss x 2 E");
+    expect_line("b5.0", "1 x 2 x (-1.97)");
+    expect_line("f7", "0.07 + 0.35 + 0.31 + 3.89");
+    opened = true;
+    expect_names("0 f0 f1 f2 f3 f4 f5 f6 f7 s b7.0 b6.0 b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
+    check_all_terms();
+    opened = false;
     check_all_terms();
     close_plan();
 }
@@ -547,8 +593,8 @@ START_TEST(texts_of_folds) {
         ",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}],\"steps\":["
         "{\"at\":\"f5\",\"text\":\"One.\"},{\"at\":\"f7\",\"text\":\"Three.\"},"
         "{\"at\":\"b7.0\",\"text\":\"First.\"},{\"at\":\"b5.0\",\"text\":\"Last.\",\"look\":1}]");
-    ck_assert_str_eq(plan.steps[plan_find(&plan, "f7")].text, "One. Three.");
-    const Step *step = &plan.steps[plan_find(&plan, "b5.0")];
+    ck_assert_str_eq(find_step("f7")->text, "One. Three.");
+    const Step *step = find_step("b5.0");
     ck_assert_str_eq(step->text, "First. Last.");
     ck_assert_int_eq(step->look, 1);
     close_plan();
@@ -574,7 +620,7 @@ START_TEST(folds_that_cannot_be) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(members, sizeof members, ",\"fold\":%s", wrong[i]);
         open_with(1, members);
-        ck_assert_int_eq(plan.num_steps, 20);
+        ck_assert_int_eq(count_shown(), 20);
         close_plan();
     }
 }
@@ -584,11 +630,11 @@ START_TEST(texts) {
     open_with(1,
               ",\"steps\":[{\"at\":\"b3.0\",\"text\":\"A text.\",\"look\":3},{\"at\":\"f9\"},{},7,"
               "{\"at\":\"f1\",\"text\":\"Another.\",\"look\":99}]");
-    const Step *step = &plan.steps[plan_find(&plan, "b3.0")];
+    const Step *step = find_step("b3.0");
     ck_assert_str_eq(step->text, "A text.");
     ck_assert_int_eq(step->look, 3);
-    expect_line("b3.0", "d(S / sqrt(d))[1, 0] = 0.508 x (6.422 - 4.013) = 1.224");
-    step = &plan.steps[plan_find(&plan, "f1")];
+    expect_line("b3.0", "0.508 x (6.42 - 4.01)");
+    step = find_step("f1");
     ck_assert_str_eq(step->text, "Another.");
     ck_assert_int_eq(step->look, 3); /* the largest: there is no element 99 */
     ck_assert_ptr_null(plan.steps[0].text);
@@ -630,16 +676,19 @@ static void expect_in_order(const char *text, const char *const *parts) {
 START_TEST(cover_texts_and_questions) {
     static const char *const parts[] = {
         "Lesson 2b: Scores to output\nWhose fault?\n\nA lead.\n\n    Y = softmax(Q K' / sqrt(d)) V\n",
-        "    Your bet: More or less?\n      - more\n      - less\n\nK' = transpose(K) ",
-        " forward 3 of 8, f2\n    S / sqrt(d) = 0.5 x S\n\n    Question: How large is it?\n"
+        "    Your bet: More or less?\n      - more\n      - less\n\nK -> K' ",
+        "S / sqrt(d) = 0.5 S ",
+        " forward 3 of 8, f2\n\n    Question: How large is it?\n"
         "    Hint: Halve it.\n\n    S / sqrt(d) ",
         " = 0.665\n\n    Answer: -1.19\n\n",
-        " b4.0, check ok\n    dA = dY V'\n\n    Question: Which?\n      - this\n      - that\n\n"
+        "dA = dY V' ",
+        " b4.0, check ok\n\n    Question: Which?\n      - this\n      - that\n\n"
         "    Question: How many?\n\n    dA ",
-        " = 6.422\n\n    A text with S in it.\n\n    Answer: this. Because.\n\n    Answer: 2 terms\n\n",
+        " = 6.42\n\n    A text with S in it.\n\n    Answer: this. Because.\n\n    Answer: 2 terms\n\n",
         " b3.0, check ok\n",
-        " = 4.013\n\n    Your bet was: More or less?\n    Answer: less\n\n",
-        " b1.1, check ok\n    d(K') = Q' dS\n\n    Question: Where?\n",
+        " = 4.01\n\n    Your bet was: More or less?\n    Answer: less\n\n",
+        "dK' = Q' dS ",
+        " b1.1, check ok\n\n    Question: Where?\n",
         NULL};
     open_with(
         1,
@@ -683,7 +732,7 @@ static void begin_tape(void) {
 /* The words of rows and columns stand at the tables of the tensor, also where it is transposed. */
 START_TEST(labels) {
     static const char *const parts[] = {" f3\n",
-                                        "    A                             = softmax(",
+                                        "    A                             = softmax ",
                                         "            the    cat    sat\n",
                                         "    the [ 0.153  0.421  0.425 ]  ",
                                         "    cat [ 0.508  0.151  0.341 ]  ",
@@ -713,12 +762,128 @@ END_TEST
 /* A table of small numbers says so above; a small number has three digits. */
 START_TEST(small_numbers) {
     static const char *const parts[] = {"\n    dx, in 1e-4 ", "[  1.00  -4.00   0.05 ]",
-                                        "\n    dx[1] = 5e-06 x 2 x -40.0 = -0.0004\n", NULL};
+                                        "\n    dx[1] = 5e-6 x 2 x (-40.0) = -4.00e-4\n", NULL};
     begin_tape();
     Tensor *x = tensor_from_doubles(SHAPE(3), (double[]){10, -40, 0.5});
     tape_own(ag_requires_grad(ag_name(x, "x")));
     open_tape(ag_sum(ag_scale(ag_square(x), 5e-6)));
     expect_in_order(shown(), parts);
+    close_plan();
+}
+END_TEST
+
+/* ---- checks, reasons, sentences ---------------------------------------------------------------
+ */
+
+/* An error, and so many derivatives that differences cannot check; large: a number is. */
+static const struct {
+    double worst;
+    int64_t unchecked;
+    bool large;
+    Check check;
+    const char *words;
+} checks_of_parts[] = {
+    {2e-10, 0, false, CHECK_RIGHT, "checked by difference quotients, largest error 2e-10"},
+    {0, 0, false, CHECK_RIGHT, "checked by difference quotients, largest error 0"},
+    {0, 1, false, CHECK_RIGHT,
+     "checked by difference quotients, largest error 0; 1 of the derivatives cannot be checked"},
+    {0, 12, false, CHECK_UNCHECKED, "cannot be checked: the numbers are too large"},
+    {1e-3, 0, false, CHECK_WRONG, "differences disagree: this rule is wrong (largest error 1e-3)"},
+    {(double)NAN, 0, false, CHECK_WRONG,
+     "differences disagree: this rule is wrong (largest error NaN)"},
+    {(double)NAN, 0, true, CHECK_UNCHECKED, "cannot be checked: the numbers are too large"},
+};
+
+static Check check_of(const char *name, char words[160]) {
+    bool passes_on;
+    return check_of_step(&plan, find_step(name), words, &passes_on);
+}
+
+START_TEST(checks) {
+    char words[160];
+    open_case(1);
+    Part *part = find_step("b4.0")->part;
+    ck_assert_int_eq(part->by.begin[plan.tape.tensors[part->x].size], 12);
+    for (size_t i = 0; i < sizeof checks_of_parts / sizeof *checks_of_parts; i++) {
+        part->worst = checks_of_parts[i].worst;
+        part->unchecked = checks_of_parts[i].unchecked;
+        if (checks_of_parts[i].large) plan.tape.tensors[part->x].value[0] = 1e6;
+        ck_assert_int_eq(check_of("b4.0", words), checks_of_parts[i].check);
+        ck_assert_str_eq(words, checks_of_parts[i].words);
+    }
+    plan.tape.tensors[find_step("b1.0")->tensor].grad[0] += 0.1;
+    ck_assert_int_eq(check_of("b1.0", words), CHECK_WRONG);
+    ck_assert_str_eq(words, "the sum of all terms is not the gradient that the program stored");
+    close_plan();
+}
+END_TEST
+
+/* Without a wrong rule no check is red, and each 0 of a gradient has a reason. */
+START_TEST(checks_and_reasons_of_lessons) {
+    for (int part = 0; open_part(_i, part, false); part++) {
+        for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
+            char text[SENTENCE_TEXT];
+            bool passes_on;
+            ck_assert_msg(check_of_step(&plan, step, text, &passes_on) <= CHECK_UNCHECKED, "%s: %s",
+                          step->name, text);
+            sentence_of(&plan, step, text);
+            ck_assert_msg(strlen(text) > 20 && text[strlen(text) - 1] == '.', "%s: %s", step->name,
+                          text);
+            for (int64_t i = 0; step->phase == STEP_BACKWARD && i < result_of(step)->size; i++) {
+                reason_of_part(&plan, step->part, i, text);
+                ck_assert(step->numbers[i] != 0 || strlen(text) > 10);
+            }
+        }
+        close_plan();
+    }
+}
+END_TEST
+
+static void expect_sentence(const char *name, const char *expected) {
+    char text[SENTENCE_TEXT];
+    sentence_of(&plan, find_step(name), text);
+    ck_assert_str_eq(text, expected);
+}
+
+START_TEST(sentences) {
+    open_with(1, ",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}]");
+    expect_sentence("f0", "Nothing is computed. Each number of `K` moves to its place in `K'`.");
+    expect_sentence("f1", "Each number of `S` is a row of `Q` times a column of `K'`: products, "
+                          "added up.");
+    expect_sentence("f2", "`S / sqrt(d)` is made from `S`.");
+    expect_sentence("f3", "Each row of `A` becomes weights: positive, with the sum 1.");
+    expect_sentence("f7", "`loss` is made from `Y`, `T` in 3 lines.");
+    expect_sentence("b5.0",
+                    "Each number of `dY` is the number that arrives, times its derivative.");
+    expect_sentence("b4.1", "`dY` arrives. Each number of `V` was multiplied by numbers of the "
+                            "other factor; the same numbers, times what arrives, give `dV`. `V` "
+                            "was given, not computed: here its gradient is complete.");
+    close_plan();
+    open_case(3);
+    expect_sentence("a1.0", "`x` was used 3 times, so its gradient is a sum. More is to come.");
+    expect_sentence("a0.0", "`x` was used 3 times, so its gradient is a sum. Now all parts are "
+                            "there: it is complete.");
+    close_plan();
+}
+END_TEST
+
+/* A wrong rule has the derivatives of the formula backward, and those of the line forward. */
+START_TEST(wrong_rules) {
+    LessonOptions options = {.dropout = -1, .seed = LESSON_SEED, .rule = "softmax"};
+    CasePart found = {0, NULL};
+    char words[160];
+    ck_assert_msg(lessons_use(2, 2, options, keep_part, &found), "%s", tensor_error());
+    open_json(found.text, false);
+    const Step *step = find_step("b3.0");
+    ck_assert(step->part->planted && step->kind == RULE_EACH);
+    ck_assert_int_eq(find_step("f3")->kind, RULE_SOFTMAX);
+    expect_formula("f3", "A = softmax(Z)");
+    expect_formula("b3.0", "dZ = dA x A");
+    ck_assert_int_eq(check_of("b3.0", words), CHECK_WRONG);
+    ck_assert_int_eq(check_of("b4.0", words), CHECK_RIGHT);
+    ck_assert_int_eq(check_of("b2.0", words), CHECK_RIGHT);
+    ck_assert_str_eq(words, "this rule is right; its numbers come from a wrong rule above");
+    check_all_terms();
     close_plan();
 }
 END_TEST
@@ -732,10 +897,8 @@ static Tensor *draw(const char *name, Shape shape) {
 }
 
 static void expect_kind(const char *name, RuleKind kind) {
-    const int s = plan_find(&plan, name);
-    ck_assert_msg(s > 0, "there is no step %s", name);
-    ck_assert_msg(plan.steps[s].kind == kind, "%s is of kind %d, not %d", name, plan.steps[s].kind,
-                  kind);
+    const Step *step = find_step(name);
+    ck_assert_msg(step->kind == kind, "%s is of kind %d, not %d", name, step->kind, kind);
 }
 
 START_TEST(kinds_of_other_ops) {
@@ -758,7 +921,7 @@ START_TEST(kinds_of_other_ops) {
     expect_kind("b6.1", RULE_EACH);
     expect_kind("b5.0", RULE_PRODUCT);
     expect_kind("b5.1", RULE_PRODUCT);
-    expect_formula("b9.1", "dt8 = dt9, moved back");
+    expect_formula("b9.1", "d(exp 8) <- d(cat 9)");
     check_all_terms();
     close_plan();
 }
@@ -772,7 +935,7 @@ START_TEST(names_that_are_sums) {
     Tensor *sum = ag_name(ag_add(a, b), "a + b");
     Tensor *both = ag_name(ag_matmul(ag_name(ag_sub(sum, b), "D"), sum), "P");
     open_tape(ag_name(ag_sum(both), "loss"));
-    expect_formula("f2", "a + b = add(a, b): a + b");
+    expect_formula("f2", "a + b = a + b");
     expect_formula("f3", "D = (a + b) - b");
     expect_formula("f4", "P = D (a + b)");
     expect_formula("b4.0", "dD = dP (a + b)'");
@@ -792,8 +955,8 @@ START_TEST(tapes_without_names) {
     open_tape(ag_cross_entropy(y, t, -100, REDUCE_MEAN));
     expect_names("0 f1 f3 s b3.0 b1.0 b1.1 a1.1");
     expect_kind("b3.0", RULE_SPREAD);
-    expect_formula("b1.0", "dt0 = dt1 x t0");
-    expect_formula("a1.1", "dt0 = from t1 + from t1");
+    expect_formula("b1.0", "dx0 = d(mul 1) x x0");
+    expect_formula("a1.1", "dx0 = from mul 1 + from mul 1");
     check_all_terms();
     close_plan();
 }
@@ -819,6 +982,10 @@ int main(void) {
     tcase_add_test(tcase, cover_texts_and_questions);
     tcase_add_test(tcase, labels);
     tcase_add_test(tcase, small_numbers);
+    tcase_add_test(tcase, checks);
+    tcase_add_loop_test(tcase, checks_and_reasons_of_lessons, 0, CASES);
+    tcase_add_test(tcase, sentences);
+    tcase_add_test(tcase, wrong_rules);
     tcase_add_test(tcase, kinds_of_other_ops);
     tcase_add_test(tcase, names_that_are_sums);
     tcase_add_test(tcase, tapes_without_names);

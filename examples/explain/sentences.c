@@ -1,0 +1,305 @@
+/* sentences.c - what is said of a step: see sentences.h.
+ *
+ * The sections: forward, backward, checks. */
+#include "sentences.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+static void put(char text[SENTENCE_TEXT], const char *format, ...) {
+    const size_t n = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + n, SENTENCE_TEXT - n, format, arguments);
+    va_end(arguments);
+}
+
+static void put_name(const Plan *plan, char text[SENTENCE_TEXT], int tensor) {
+    char name[NAME_TEXT];
+    name_of_tensor(plan, tensor, false, name);
+    put(text, "`%s`", name);
+}
+
+/* ---- forward --------------------------------------------------------------------------------- */
+
+static bool is_made_inside(const Plan *plan, const Unit *unit, int tensor) {
+    const int maker = plan->tape.tensors[tensor].maker;
+    return maker >= unit->first && maker <= unit->last;
+}
+
+/* The names of what a unit reads, each once: "`Y`, `T`". */
+static void put_inputs(const Plan *plan, const Unit *unit, char text[SENTENCE_TEXT]) {
+    char name[NAME_TEXT], quoted[NAME_TEXT + 4], list[SENTENCE_TEXT] = "";
+    for (int l = unit->first; l <= unit->last; l++)
+        for (int k = 0; k < plan->tape.lines[l].num_in; k++) {
+            const int t = plan->tape.lines[l].in[k];
+            if (t < 0 || is_made_inside(plan, unit, t)) continue;
+            name_of_tensor(plan, t, false, name);
+            snprintf(quoted, sizeof quoted, "`%s`", name);
+            if (!strstr(list, quoted)) put(list, "%s%s", *list ? ", " : "", quoted);
+        }
+    put(text, "%s", list);
+}
+
+static void say_line(const Plan *plan, const Unit *unit, const RuledLine *line,
+                     char text[SENTENCE_TEXT]) {
+    Token tokens[FORMULA_ITEMS];
+    const char *formula = json_text(line->json, "formula", "");
+    char inputs[SENTENCE_TEXT] = "";
+    put_inputs(plan, unit, inputs);
+    put_name(plan, text, line->out);
+    if (!*inputs) {
+        put(text, " is made.");
+        return;
+    }
+    put(text, " is made from %s", inputs);
+    if (*formula && !is_linear(plan, line) && formula_tokens(plan, line, tokens) == 0)
+        put(text, ": %.300s", formula);
+    put(text, ".");
+}
+
+static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    char name[NAME_TEXT];
+    const Unit *unit = &plan->units[step->unit];
+    const RuledLine *line = &plan->tape.lines[unit->last];
+    const Product *p = &line->product;
+    if (step->kind == RULE_MOVE) {
+        put(text, "Nothing is computed. Each number of ");
+        put_inputs(plan, unit, text);
+        put(text, " moves to its place in ");
+        put_name(plan, text, line->out);
+        put(text, ".");
+    } else if (unit->name) {
+        put_name(plan, text, line->out);
+        put(text, " is made from ");
+        put_inputs(plan, unit, text);
+        put(text, " in %d lines.", unit->last - unit->first + 1);
+    } else if (step->kind == RULE_PRODUCT) {
+        put(text, "Each number of ");
+        put_name(plan, text, line->out);
+        put(text, " is a row of ");
+        put_name(plan, text, line->in[p->a]);
+        name_of_tensor(plan, line->in[p->b], p->flipped, name);
+        put(text, " times a column of `%s`: products, added up.", name);
+    } else if (weights_of(line)) {
+        put(text, "Each row of ");
+        put_name(plan, text, line->out);
+        put(text, " becomes weights: positive, with the sum 1.");
+    } else say_line(plan, unit, line, text);
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
+static void say_backward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    char dy[NAME_TEXT], dx[NAME_TEXT], x[NAME_TEXT];
+    const Part *part = step->part;
+    const TapeTensor *tensor = &plan->tape.tensors[part->x];
+    name_of_gradient(plan, part->y, false, dy);
+    name_of_gradient(plan, part->x, false, dx);
+    name_of_tensor(plan, part->x, false, x);
+    switch (part->kind) {
+    case RULE_MOVE:
+        put(text,
+            "Nothing is computed. Each number of `%s` moves back to the place that its number came from.",
+            dy);
+        break;
+    case RULE_PRODUCT:
+        put(text,
+            "`%s` arrives. Each number of `%s` was multiplied by numbers of the other factor; the same numbers, times what arrives, give `%s`.",
+            dy, x, dx);
+        break;
+    case RULE_SOFTMAX:
+        put(text,
+            "`%s` arrives. The weights of a row share a sum of 1, so what counts is how far a number is above the mean of its row, in which each counts with its weight.",
+            dy);
+        break;
+    case RULE_EACH:
+        put(text, "`%s` arrives, and each number is multiplied by the derivative in its place.",
+            dy);
+        if (part->copies)
+            put(text, " `%s` was used more than once, so the products are added up.", x);
+        break;
+    case RULE_SPREAD:
+        put(text, "Each number of `%s` is the number that arrives, times its derivative.", dx);
+        break;
+    case RULE_GENERAL:
+        put(text, "`%s` arrives. Each number of `%s` is a sum of its numbers, times derivatives.",
+            dy, dx);
+    }
+    if (tensor->maker < 0 && tensor->parts == 1)
+        put(text, " `%s` was given, not computed: here its gradient is complete.", x);
+}
+
+void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    *text = '\0';
+    switch (step->phase) {
+    case STEP_COVER: break;
+    case STEP_FORWARD: say_forward(plan, step, text); break;
+    case STEP_START:
+        put(text,
+            "Backward begins here. A gradient says how fast the loss changes when a number changes, and the loss changes as fast as itself.");
+        break;
+    case STEP_BACKWARD: say_backward(plan, step, text); break;
+    case STEP_ADD: {
+        const int parts = plan->tape.tensors[step->tensor].parts;
+        put_name(plan, text, step->tensor);
+        put(text, " was used %d times, so its gradient is a sum. %s", parts,
+            parts_until(plan, step, NULL, 0) == parts ? "Now all parts are there: it is complete."
+                                                      : "More is to come.");
+    }
+    }
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static const double TOO_LARGE =
+    1e5; /* so large a number leaves its neighbours no digits to differ in */
+
+static bool is_wrong_rule(const Json *planted) {
+    return planted && strcmp(json_text(planted, "verdict", ""), "wrong") == 0;
+}
+
+bool is_broken(const Plan *plan) {
+    const Json *list = json_get(plan->lesson, "planted");
+    if (*json_text(plan->lesson, "rule", "")) return true;
+    for (const Json *rule = list ? list->first : NULL; rule; rule = rule->next)
+        if (is_wrong_rule(rule)) return true;
+    return false;
+}
+
+static bool any_large(const double *numbers, int64_t size) {
+    for (int64_t i = 0; numbers && i < size; i++)
+        if (fabs(numbers[i]) >= TOO_LARGE && isfinite(numbers[i])) return true;
+    return false;
+}
+
+static bool is_too_large(const Plan *plan, const Part *part) {
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    const TapeTensor *y = &plan->tape.tensors[part->y];
+    return any_large(x->value, x->size) || any_large(y->value, y->size) ||
+           any_large(part->dx, x->size) || any_large(y->grad, y->size);
+}
+
+/* Differences cannot tell everything; and they see no rule that is not linear in dy: the library
+ * does. */
+static Check check_of_part(const Plan *plan, const Part *part, bool in_fold) {
+    const int64_t derivatives = part->by.begin[plan->tape.tensors[part->x].size];
+    if (!in_fold && is_wrong_rule(part->planted)) return CHECK_WRONG;
+    if (part->worst < 1e-6)
+        return part->unchecked > 0 && part->unchecked >= derivatives ? CHECK_UNCHECKED
+                                                                     : CHECK_RIGHT;
+    return is_too_large(plan, part) && !is_broken(plan) ? CHECK_UNCHECKED : CHECK_WRONG;
+}
+
+/* "2e-11" */
+static void error_text(double worst, char text[32]) {
+    if (isnan(worst)) strcpy(text, "NaN");
+    else if (isinf(worst)) strcpy(text, "Infinity");
+    else if (worst == 0) strcpy(text, "0");
+    else {
+        snprintf(text, 32, "%.0e", worst);
+        char *e = strchr(text, 'e');
+        if (e && e[2] == '0') memmove(e + 2, e + 3, strlen(e + 2));
+    }
+}
+
+static void say_check_of_part(const Part *part, Check check, char words[160]) {
+    char worst[32], some[80] = "";
+    error_text(part->worst, worst);
+    if (part->unchecked > 0)
+        snprintf(some, sizeof some, "; %lld of the derivatives cannot be checked",
+                 (long long)part->unchecked);
+    if (check == CHECK_UNCHECKED) strcpy(words, "cannot be checked: the numbers are too large");
+    else if (check == CHECK_RIGHT)
+        snprintf(words, 160, "checked by difference quotients, largest error %s%s", worst, some);
+    else if (part->worst < 1e-6)
+        strcpy(words, "this rule is wrong: it is no gradient of this line");
+    else snprintf(words, 160, "differences disagree: this rule is wrong (largest error %s)", worst);
+}
+
+/* What the parts of dx[i] sum to, term by term for a leaf, and how large these are. */
+static void sum_terms(const Plan *plan, const Part *part, int64_t i, bool is_leaf, double *sum,
+                      double *size) {
+    const double *dy = plan->tape.tensors[part->y].grad;
+    if (!is_leaf) {
+        *sum += part->dx[i];
+        *size += fabs(part->dx[i]);
+        return;
+    }
+    for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++) {
+        const double term = dy[part->by.of[e].j] * part->by.of[e].J;
+        *sum += term;
+        *size += fabs(term);
+    }
+}
+
+/* Is the gradient the sum of all its terms? float32 was rounded on the way. "=" for "+=" makes it
+ * wrong. */
+static bool is_sum_of_terms(const Plan *plan, int tensor) {
+    const TapeTensor *x = &plan->tape.tensors[tensor];
+    const Part *parts[MOST_PARTS];
+    const int n = parts_of(plan, tensor, parts, MOST_PARTS);
+    const bool is_leaf = x->maker < 0, rounded = is_float32(x);
+    for (int64_t i = 0; n <= MOST_PARTS && i < x->size; i++) {
+        double sum = 0, size = 0;
+        for (int k = 0; k < n; k++) sum_terms(plan, parts[k], i, is_leaf, &sum, &size);
+        const double scale = is_leaf && rounded && size > 0 ? size : fmax(1, size);
+        const bool same = sum == x->grad[i] || (isnan(sum) && isnan(x->grad[i]));
+        if (!same && !(fabs(sum - x->grad[i]) / scale <= (rounded ? 1e-5 : 1e-12))) return false;
+    }
+    return true;
+}
+
+/* Of the gradient that this step completes. */
+static Check check_of_sum(const Plan *plan, const Step *step, char words[160]) {
+    const TapeTensor *x = &plan->tape.tensors[step->tensor];
+    const bool adds = step->phase == STEP_ADD,
+               is_last = parts_until(plan, step, NULL, 0) == x->parts;
+    if (!is_last || adds != (x->parts > 1) || (x->maker >= 0 && x->parts < 2)) return CHECK_NONE;
+    if (is_sum_of_terms(plan, step->tensor)) {
+        strcpy(words, "the sum of all terms is the gradient that the program stored");
+        return CHECK_RIGHT;
+    }
+    bool large = false;
+    for (int64_t i = 0; i < x->size; i++) large = large || fabs(x->grad[i]) >= TOO_LARGE;
+    if (large && !is_broken(plan)) {
+        strcpy(words, "cannot be checked: the numbers are too large");
+        return CHECK_UNCHECKED;
+    }
+    strcpy(words, "the sum of all terms is not the gradient that the program stored");
+    return CHECK_WRONG;
+}
+
+/* Does a wrong rule above make the numbers of this gradient wrong? Also a right rule passes them
+ * on. */
+static bool is_tainted(const Plan *plan, int tensor) {
+    const Part *parts[MOST_PARTS];
+    int n = parts_of(plan, tensor, parts, MOST_PARTS);
+    if (n > MOST_PARTS) n = MOST_PARTS;
+    for (int k = 0; k < n; k++)
+        if (check_of_part(plan, parts[k], false) == CHECK_WRONG || is_tainted(plan, parts[k]->y))
+            return true;
+    return false;
+}
+
+Check check_of_step(const Plan *plan, const Step *step, char words[160], bool *passes_on) {
+    char of_sum[160] = "";
+    const bool is_back = step->phase == STEP_BACKWARD;
+    *words = '\0';
+    *passes_on = false;
+    if (!is_back && step->phase != STEP_ADD) return CHECK_NONE;
+    const bool in_fold = plan->units[step->unit].name != NULL;
+    const Check sum = check_of_sum(plan, step, of_sum);
+    const Check part = is_back ? check_of_part(plan, step->part, in_fold) : CHECK_NONE;
+    const Check check = part > sum ? part : sum;
+    const bool is_rule = is_back && part == check;
+    *passes_on = check == CHECK_RIGHT && is_broken(plan) &&
+                 is_tainted(plan, is_back ? step->part->y : step->tensor);
+    if (*passes_on)
+        snprintf(words, 160, "this %s is right; its numbers come from a wrong rule above",
+                 is_rule ? "rule" : "sum");
+    else if (is_rule) say_check_of_part(step->part, part, words);
+    else strcpy(words, of_sum);
+    return check;
+}

@@ -1,0 +1,22 @@
+/* sentences.h - what is said of a step: a sentence for one without a text of the lesson, and what
+ * its check found. */
+#ifndef TAPEHEAD_EXAMPLES_SENTENCES_H
+#define TAPEHEAD_EXAMPLES_SENTENCES_H
+
+#include "formula.h"
+
+enum { SENTENCE_TEXT = 900 };
+
+/* It holds no number. */
+void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]);
+
+typedef enum { CHECK_NONE, CHECK_RIGHT, CHECK_UNCHECKED, CHECK_WRONG } Check;
+
+/* Of a rule of backward, by difference quotients; of the gradient that a step completes, that all
+ * its terms sum to it. words: "checked by difference quotients, largest error 2e-11"; passes_on:
+ * the step is right, but its numbers come from a wrong rule above. */
+Check check_of_step(const Plan *plan, const Step *step, char words[160], bool *passes_on);
+/* Is a wrong rule planted, or one of the menu? */
+bool is_broken(const Plan *plan);
+
+#endif
