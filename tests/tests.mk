@@ -47,7 +47,7 @@ $(BUILD)/tests/test_inspect$(EXE): $(JSON)
 $(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c)) $(JSON)
 $(BUILD)/tests/test_exercises: $(JSON)
 $(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
-$(BUILD)/tests/test_programs: $(call objects,examples/explain/check.c) $(JSON)
+$(BUILD)/tests/test_programs: $(JSON)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $(LIBS)

@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "limits.h"
+#include "plan_json.h"
 #include "program.h"
 #include "recording.h"
 #include "tell.h"
@@ -504,8 +505,7 @@ static bool write_lesson(void *context, char *lesson) {
     PageLessons *page = context;
     fputs(page->before, page->file);
     page->before = ",\n";
-    fputs(lesson, page->file);
-    return !tensor_error();
+    return plan_write_lesson(page->file, lesson);
 }
 
 char *lessons_as_json(int first, int last, LessonOptions options) {

@@ -56,8 +56,8 @@ void lesson_close(Lesson *lesson);
  * of this lesson. */
 typedef bool (*LessonUse)(void *context, char *lesson);
 bool lessons_use(int first, int last, LessonOptions options, LessonUse use, void *context);
-/* The data of a page, {"lessons": [...]}: a string that the caller frees. NULL and an error on
- * failure. */
+/* The data of a page, {"lessons": [...]}, each with its plan (plan_json.h): a string that the
+ * caller frees. NULL and an error on failure. */
 char *lessons_as_json(int first, int last, LessonOptions options);
 /* The same for what a box for a rule needs: {"box":{"help":[{"text":"a @ b","says":"..."}, ...],
  * "planted":..., "places":...}}, see rule_plant.h. It takes a tenth of the time: nothing is

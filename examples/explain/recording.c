@@ -3,6 +3,7 @@
 
 #include "html.h"
 #include "json.h"
+#include "plan_json.h"
 #include "program.h"
 
 #include <limits.h>
@@ -142,29 +143,41 @@ static void write_labels(FILE *file, const Recording *r) {
     putc(']', file);
 }
 
+/* The one lesson of the page. */
+static void write_lesson(FILE *file, const Recording *r) {
+    fprintf(file, "{\"number\":0");
+    json_write_member(file, "title", r->title);
+    json_write_member(file, "idea", r->idea);
+    fprintf(file, ",\n\"text\":");
+    json_write_strings(file, r->text, 4);
+    fprintf(file, ",\n\"formula\":");
+    json_write_strings(file, r->formula, 6);
+    json_write_member(file, "columns", r->columns);
+    json_write_member(file, "command", r->command);
+    if (!r->tape) data_write_transposed(file);
+    if (!r->tape) write_labels(file, r);
+    if (r->tape) program_write_read(file, r->read);
+    else program_write(file, 0, '\0');
+    fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
+    if (r->tape) fputs(r->tape, file);
+    else tape_write_json(file);
+    putc('}', file);
+}
+
 char *recording_as_json(const Recording *r) {
     char *json;
+    char *lesson;
+    FILE *part = data_open(&lesson);
     FILE *file = data_open(&json);
-    if (file) {
-        fprintf(file, "{\"lessons\":[{\"number\":0");
-        json_write_member(file, "title", r->title);
-        json_write_member(file, "idea", r->idea);
-        fprintf(file, ",\n\"text\":");
-        json_write_strings(file, r->text, 4);
-        fprintf(file, ",\n\"formula\":");
-        json_write_strings(file, r->formula, 6);
-        json_write_member(file, "columns", r->columns);
-        json_write_member(file, "command", r->command);
-        if (!r->tape) data_write_transposed(file);
-        if (!r->tape) write_labels(file, r);
-        if (r->tape) program_write_read(file, r->read);
-        else program_write(file, 0, '\0');
-        fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
-        if (r->tape) fputs(r->tape, file);
-        else tape_write_json(file);
-        fprintf(file, "}]}\n");
+    if (part) write_lesson(part, r);
+    data_close(part, lesson);
+    if (!tensor_error()) {
+        fprintf(file, "{\"lessons\":[");
+        plan_write_lesson(file, lesson);
+        fprintf(file, "]}\n");
     }
     data_close(file, json);
+    free(lesson);
     if (!tensor_error()) return json;
     free(json);
     return NULL;

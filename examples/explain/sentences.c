@@ -156,6 +156,9 @@ void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
 static const double TOO_LARGE =
     1e5; /* so large a number leaves its neighbours no digits to differ in */
 
+static const char uncheckable[] =
+    "cannot be checked: the numbers are too large, or the point is a kink";
+
 static bool is_wrong_rule(const Json *planted) {
     return planted && strcmp(json_text(planted, "verdict", ""), "wrong") == 0;
 }
@@ -210,7 +213,7 @@ static void say_check_of_part(const Part *part, Check check, char words[160]) {
     if (part->unchecked > 0)
         snprintf(some, sizeof some, "; %lld of the derivatives cannot be checked",
                  (long long)part->unchecked);
-    if (check == CHECK_UNCHECKED) strcpy(words, "cannot be checked: the numbers are too large");
+    if (check == CHECK_UNCHECKED) strcpy(words, uncheckable);
     else if (check == CHECK_RIGHT)
         snprintf(words, 160, "checked by difference quotients, largest error %s%s", worst, some);
     else if (part->worst < 1e-6)
@@ -264,7 +267,7 @@ static Check check_of_sum(const Plan *plan, const Step *step, char words[160]) {
     bool large = false;
     for (int64_t i = 0; i < x->size; i++) large = large || fabs(x->grad[i]) >= TOO_LARGE;
     if (large && !is_broken(plan)) {
-        strcpy(words, "cannot be checked: the numbers are too large");
+        strcpy(words, uncheckable);
         return CHECK_UNCHECKED;
     }
     strcpy(words, "the sum of all terms is not the gradient that the program stored");

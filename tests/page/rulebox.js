@@ -116,7 +116,7 @@ async function oldAddresses() {
             await go(`#${number}/f1&${word}=${key}`);
             expect(state.lesson.rule === key && where() === `#${number}/f1&rule=${key}`, `${word}=${key}: ${where()}`);
         }
-        const red = state.lesson.steps.find(each => checkOfStep(each) === "wrong");
+        const red = state.lesson.steps.find(each => each.check === "wrong");
         await go(`#${number}/${red.id}&rule=${key}`);
         if (key !== "assign") expect($("#words").textContent.includes("This rule is wrong"), `rule=${key}: ${$("#words").textContent.slice(0, 60)}`);
     }
@@ -248,7 +248,7 @@ async function byMouse() {
     expect(!$("#step .writes") && !isOpen(), `a step forward has a box: ${where()}`);
     await go("#2/b7.0");
     press("w");
-    expect(isOpen() && !step().unit.group, "w does not unfold the lines of a step");
+    expect(isOpen() && !step().unit.isFold, "w does not unfold the lines of a step");
     text().focus();
     text().value = "dy * 2 + ".repeat(30) + "dy";
     text().dispatchEvent(new Event("input", { bubbles: true }));
@@ -266,7 +266,7 @@ const readable = () => ["#step", "#words", "#program", "#rule-box", "#announce",
 /* What must not be read while the rule of the step is hidden. */
 function secretsOf() {
     const program = state.lesson.program?.find(each => each.line === step().unit.line), [, right] = /[=←] (.*)$/s.exec($("#step .rule h2").textContent);
-    return { right, arrives: nameEl(gradName(symbolOf(step().unit.result))).textContent, words: $("#words .text").textContent, formula: Controls.box().places.find(place => `b${place.line}.${place.input}` === step().id)?.formula,
+    return { right, arrives: nameEl(step().unit.result.gradient).textContent, words: $("#words .text").textContent, formula: Controls.box().places.find(place => `b${place.line}.${place.input}` === step().id)?.formula,
         sources: (program?.backward || []).map(n => sources[n].text.split("\n").reduce((a, b) => (b.trim().length > a.length ? b.trim() : a), "")) };
 }
 
@@ -288,7 +288,7 @@ async function writeAll() {
         const ids = state.lesson.steps.filter(each => each.kind === "backward").map(each => each.id), secrets = new Map(), titles = new Map();
         for (const id of ids) {
             await go(`#${name}/${id}`);
-            if ($("#step .rule h2") && !step().unit.group) secrets.set(id, secretsOf()), titles.set(id, $("#step .rule h2").textContent);
+            if ($("#step .rule h2") && !step().unit.isFold) secrets.set(id, secretsOf()), titles.set(id, $("#step .rule h2").textContent);
         }
         for (const group of state.lesson.groups) if (!group.isMoves) toggleGroup(group);
         await go(`#${name}/0`);

@@ -3,7 +3,7 @@ each. Scripts in a page have no indentation."""
 
 SABOTAGE = {
     'a wrong number is not marked': lambda s: s.replace('isOff && "off"', '"off" && ""'),
-    'the right number is another': lambda s: s.replace('dy[j] * J))) : dx;', 'dy[j] + J))) : dx;'),
+    'the right number is another': lambda s: s.replace('(step.right || step.part.dx).map(Number)', '(step.right || step.part.dx).map(x => Number(x) + 1)'),
     'a mistake has no name': lambda s: s.replace('planted.mistake && [": "', 'planted.nothing && [": "'),
     'an error spoils the page': lambda s: s.replace('if (refused) return sayError(refused.replace(', 'if (refused) void sayError(refused.replace('),
     'the place of an error is not marked': lambda s: s.replace('mirrorText(at);', 'mirrorText(0);'),

@@ -5,23 +5,23 @@ import re
 import rulebox
 
 
-def a_number(source, key):
-    """The first number after the key, in the data, another one."""
-    return re.sub(r'("%s":\s*\[)[^,\]]+' % key, r"\g<1>0.1234567", source, count=1)
+def a_number(source, key, count=1):
+    """The first number after the key, in the data, another one; count 0: wherever the key stands."""
+    return re.sub(r'("%s":\s*\[)[^,\]]+' % key, r"\g<1>0.1234567", source, count=count)
 
 
 def sabotages(test_content, test_form, test_live, test_rules, test_refused, test_play):
     """What is broken: (the test that must see it, the change)."""
     return {
-        "the gradient in the data is another": (test_content, lambda s: a_number(s, "grad")),
+        "the gradient in the data is another": (test_content, lambda s: a_number(s, "grad", 0)),
         "dx in the data is another": (test_content, lambda s: a_number(s, "dx")),
-        "a Jacobian in the data is another": (test_content, lambda s: re.sub(r'("jacobian":\s*\[\[\d+,\s*)[^,\]]+', r"\g<1>7.5", s, count=1)),
-        "a check in the data is bad": (test_content, lambda s: re.sub(r'("worst":\s*)[^,]+', r"\g<1>0.1", s, count=1)),
+        "an element in the data is another": (test_content, lambda s: re.sub(r'("cells":\s*\[\[)\d+', r"\g<1>1", s, count=1)),
+        "a check in the data is bad": (test_content, lambda s: s.replace('"check":"right"', '"check":"wrong"', 1)),
         'a value is rounded otherwise': (test_content, lambda s: s.replace('(a / 10 ** e).toFixed(d)', '(a * 1.02 / 10 ** e).toFixed(d)')),
-        'the terms are another sum': (test_content, lambda s: s.replace('const times = (a, b) => [a, " × ", b];', 'const times = (a, b) => [a, " + ", b];')),
-        'the terms are rounded as their tables': (test_content, lambda s: s.replace('withDecimals(rounded, x, view.format)', 'rounded')),
-        'the mean of softmax is unweighted': (test_content, lambda s: s.replace('y.value[r * C + c] * y.grad[r * C + c]', 'y.grad[r * C + c] / C')),
-        'a factor is that of another cell': (test_content, lambda s: s.replace('factor(dy, Y(p, n, m)), factor(other, B(p, k, m))', 'factor(dy, Y(p, n, 0)), factor(other, B(p, k, m))')),
+        'the terms are another sum': (test_content, lambda s: s.replace('text.replace(/ x /g, " × ")', 'text.replace(/ x /g, " + ")')),
+        'the terms are rounded as their tables': (test_content, lambda s: s.replace('Number(step.more?.[i] || 0)', '0')),
+        'the mean of softmax is another': (test_content, lambda s: re.sub(r'("of":"m".*?"numbers":\s*\[)[^,\]]+', r"\g<1>0.1234567", s, count=1)),
+        'a factor is that of another cell': (test_content, lambda s: s.replace('Number(token.slice(1))], next(), more)', 'Number(token.slice(1))], 0 * next(), more)')),
         'an error in the script': (test_content, lambda s: s.replace('function showTerms() {', 'function showTerms() { nothing.there;')),
         'an error on the console': (test_content, lambda s: s.replace('function showTerms() {', 'function showTerms() { console.error("x");')),
         'a picture from elsewhere': (test_content, lambda s: s.replace('<body>', '<body><img src="https://example.org/x.png">')),
@@ -57,7 +57,7 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'a clicker shows nothing': (test_form, lambda s: s.replace('state.hide && (revealStep() || revealAnswers())', 'false')),
         'key steps are all steps': (test_form, lambda s: s.replace('while (keys && n > 0', 'while (false && n > 0')),
         'a group cannot be unfolded': (test_content, lambda s: s.replace('lesson.open.add(group.id)', 'void group')),
-        'a step has another name': (test_content, lambda s: s.replace('id: "b" + id', 'id: "c" + id')),
+        'a step has another name': (test_content, lambda s: s.replace('step.id = step.at;', 'step.id = step.at.replace("b", "c");')),
         'a small table is cut': (test_form, lambda s: s.replace('</style>', '@media (min-width: 1100px) { .panels { max-height: 90px } }</style>')),
         'a telephone scrolls sideways': (test_form, lambda s: s.replace('</style>', '@media (max-width: 400px) { main { width: 420px !important } }</style>')),
         'it moves with reduced motion': (test_form, lambda s: s.replace('prefers-reduced-motion: reduce)").matches', 'prefers-reduced-motion: reduce)").never')),
@@ -73,8 +73,7 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'start again keeps a setting': (test_live, lambda s: s.replace('[...changes.keys()].map(key => [key, null])', '[...changes.keys()].slice(1).map(key => [key, null])')),
         'another cell gets the typed number': (test_live, lambda s: s.replace('`set ${index} ${value} ${name}`', '`set 0 ${value} ${name}`')),
         'no rule is broken': (test_live, lambda s: s.replace('filter(([key]) => rules && isRule(key))', 'filter(() => false)')),
-        "a wrong rule's check is right": (test_live, lambda s: s.replace('return isTooLarge(part) && !isBroken(state.lesson) ? "unchecked" : "wrong";', 'return "right";').replace('if (isWrong(plantedFor(state.lesson, part))) return "wrong";', '')),
-        'a large number makes a check red': (test_live, lambda s: s.replace('isTooLarge(part) && !isBroken(state.lesson)', 'false')),
+        "a wrong rule's check is right": (test_live, lambda s: s.replace('`tick ${check}`', '"tick right"')),
         'two states are the same': (test_live, lambda s: s.replace('own.numbers.map((x, i) => x - numbers[i])', 'own.numbers.map(x => x - x)')),
         'the step of SGD shows the gradient after it': (test_live, lambda s: s.replace('{ table: gradView(was, ', '{ table: gradView(t, ')),
         'the step of SGD stays': (test_live, lambda s: s.replace('moved: true, guessed: null, trained: null }', 'moved: true, guessed: null }')),

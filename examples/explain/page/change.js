@@ -93,7 +93,7 @@ function plantMenuRule(chosen) {
 
 /* A rule that is planted shows itself at its step: with its red check, the picture of the tape, and how far training gets. */
 function showPlanted(lesson) {
-    const n = lesson.steps.findIndex(step => checkOfStep(step) === "wrong");
+    const n = lesson.steps.findIndex(step => step.check === "wrong");
     if (n < 0) return closePanel();
     goTo(n);
     Object.assign(ruleBox, { opened: "", closed: nameOfStep(stepNow()) });
@@ -131,8 +131,8 @@ function wordsOfMenuRule({ formulas = [], wrong, right }) {
     const [place] = found, rest = el("small", {}, "in place of ", code(typeset(right)));
     if (!place || !found.every(Boolean)) return [(formulas.length ? formulas : [typeset(wrong)]).map(code), rest];
     const lineOf = each => state.lesson.tape.lines.find(({ line }) => line === each.line);
-    const gradient = each => nameEl(gradName(symbolOf(lineOf(each).parts.find(({ k }) => k === each.input).tensor)));
-    const arrives = each => nameEl(gradName(symbolOf(lineOf(each).result)));
+    const gradient = each => nameEl(lineOf(each).inputs[each.input].gradient);
+    const arrives = each => nameEl(lineOf(each).result.gradient);
     const row = formula => [gradient(place), " = ", typesetFormula(place, formula)];
     if (formulas.length === 1 && canTypeset(place))
         return [el("span", {}, row(formulaOfRule(formulas[0]))), el("small", {}, "in place of ", row(place.formula))];
@@ -145,7 +145,7 @@ function wordsOfMenuRule({ formulas = [], wrong, right }) {
 /* " dQ and dK are wrong.": the gradients of leaves that wrong numbers have reached, as links to their steps. */
 function spoiledLeaves({ steps, tape }) {
     const spoiled = learningLeaves(tape).filter(t => Controls.changedByRule(t));
-    const links = spoiled.map(t => el("a", { href: addressOf(steps[t.gradStep], null) }, nameEl(gradName(symbolOf(t)))));
+    const links = spoiled.map(t => el("a", { href: addressOf(steps[t.gradStep], null) }, nameEl(t.gradient)));
     return links.length > 0 && [" ", listed(links), links.length > 1 ? " are wrong." : " is wrong."];
 }
 
@@ -153,15 +153,15 @@ function spoiledLeaves({ steps, tape }) {
 function wordsOfRules() {
     const { rules = [], rule, planted = [] } = state.lesson, byKey = rules.filter(({ key }) => key === rule);
     const others = planted.filter(each => each.typed && (isWrong(each) || !isBroken(state.lesson)));
-    const partOf = ({ line, input }) => state.lesson.tape.lines.find(each => each.line === line).parts.find(({ k }) => k === input);
-    const words = each => menuRuleOf(state.lesson, each)?.title || `your rule of ${plain(gradName(symbolOf(partOf(each).tensor)))}`;
+    const gradientOf = ({ line, input }) => state.lesson.tape.lines.find(each => each.line === line).inputs[input].gradient;
+    const words = each => menuRuleOf(state.lesson, each)?.title || `your rule of ${plain(gradientOf(each))}`;
     return [...new Set([...byKey.map(({ title }) => title), ...others.map(words)])].join(", ");
 }
 
 function drawState() {
     const isOff = isBroken(state.lesson), isChanged = Controls.isChanged(),
         words = hasRules(state.lesson) && wordsOfRules();
-    const checks = isOff ? state.lesson.steps.filter(step => checkOfStep(step) === "wrong") : [];
+    const checks = isOff ? state.lesson.steps.filter(step => step.check === "wrong") : [];
     const isTry = isExercise() && Controls.onlyRules(); /* which the box judges */
     byId("state").hidden = Controls.isLoading() || (!isChanged && !isOff) || isTry;
     byId("state").classList.toggle("broken", isOff);

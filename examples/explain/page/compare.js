@@ -10,11 +10,10 @@ function otherNumbers(step, other) {
     if (!same || !t.name) return null;
     if (step.kind === "forward") return same.value;
     if (step.kind !== "backward") return same.grad || null;
-    const made = (step.part.from || step.unit).result.name,
+    const made = step.part.line.result.name,
         line = lines.find(each => each.result.name === made && each.inputs.includes(same));
-    const part = line && (line.parts.find(each => each.tensor === same && each.k === step.part.k) ||
-        line.parts.find(each => each.tensor === same));
-    return part ? part.dx : null;
+    const k = line && (line.inputs[step.part.k] === same ? step.part.k : line.inputs.indexOf(same));
+    return line?.backward[k] ? line.backward[k].dx.map(Number) : null;
 }
 
 /* What the two states are called: [this one, the other]. */
@@ -36,7 +35,14 @@ function comparison(step) {
         reason: () => "both are the same" };
     return { main, items: [{ table: main }, sign("="), { table: a }, sign("−"), { table: b }],
         rule: [nameEl(own.name), ": ", mine, " and ", theirs],
-        terms: i => [factor(a, i), " − ", factor(b, i)] };
+        terms: i => differenceOf(a, b, difference[i], format, i) };
+}
+
+/* a − b, with as many decimals as give the difference as it is printed. */
+function differenceOf(a, b, x, format, i) {
+    const rounded = (view, more) => Number((view.numbers[i] / 10 ** format.e).toFixed(format.d + more)) * 10 ** format.e;
+    const more = range(5, n => n).find(n => written(rounded(a, n) - rounded(b, n), format) === written(x, format)) || 0;
+    return [factorOf(a, i, more), " − ", factorOf(b, i, more)];
 }
 
 /* The step of SGD that the reader took, for the leaf of this step: W = W - rate dW, after and before it. */
@@ -46,7 +52,7 @@ function drawStepTaken(step) {
     const format = decimalsOf([...t.value, ...was.value, ...was.grad], ""), more = { format, shows: "", key: i => `s.${i}` };
     const items = [{ table: valueView(t, { note: "after the step", ...more }) }, sign("="),
         { table: valueView(was, { note: "before", ...more }) }, sign("−"), sign(bare(lesson.rate)), sign("×"), { table: gradView(was, { note: "before", ...more }) }];
-    return el("div", { id: "trained" }, el("p", {}, "The step that was taken, for ", nameEl(symbolOf(t)),
+    return el("div", { id: "trained" }, el("p", {}, "The step that was taken, for ", nameEl(t.symbol),
         ". Each parameter has taken one; all other numbers here are those of the next step."), drawItems({ items }, layoutOf(items, byId("step").clientWidth - 20, innerHeight, false)));
 }
 

@@ -237,7 +237,7 @@ const Controls = (() => {
         if (!canType(t)) return null;
         const key = editKey(t, i), input = el("input", { type: "text", id: "type", inputmode: "decimal",
             autocomplete: "off", size: "6",
-            "aria-label": `another number for ${plain(nameOf(t))} ${placeWords(viewOf(t, "v"), i)}` });
+            "aria-label": `another number for ${plain(t.title)} ${placeWords(viewOf(t, "v"), i)}` });
         const said = el("span", { class: "said", role: "status" });
         const set = value => {
             const chosen = state.hover || state.chosen || "v" + t.number + "." + i, sentence = change({ [key]: value });

@@ -14,7 +14,7 @@ function doneIn({ name }) {
 const isExercise = () => state.exercise && Controls.canWriteRules() && !state.printing;
 
 /* The place of a step's rule, as the library names it; undefined if the step has none. */
-const placeAt = step => (step.kind === "backward" && !step.unit.group && Controls.canWriteRules()
+const placeAt = step => (step.kind === "backward" && !step.unit.isFold && Controls.canWriteRules()
     ? Controls.box().places.find(({ line, input }) => line === step.part.line.line && input === step.part.k) : undefined);
 
 /* Is the rule worth writing? Not where numbers only move, and no formula says more than dy. */
@@ -31,7 +31,7 @@ const isRightAt = step => plantedAt(step)?.verdict === "right" && !plantedAt(ste
 
 /* The steps whose rules are to be written. Lines that are folded into one are unfolded for it, but not mere moves. */
 const stepsToWrite = () => state.lesson.steps.filter(step => isWorthwhile(step, placeAt(step)));
-const isFolded = step => step.kind === "backward" && !!step.unit.group && !step.unit.moves;
+const isFolded = step => step.kind === "backward" && step.unit.isFold && !step.unit.moves;
 
 const isRuleHidden = step => (state.exercise && Controls.isLoading() ? step.kind === "backward"
     : isExercise() && (isFolded(step) || !!unwrittenAt(step)));
@@ -54,9 +54,9 @@ const isLeftOut = step => state.exercise && !!unwrittenAt(step);
 
 /* What is to be written, as a sentence without its end. */
 function askForRule({ unit, part }) {
-    const forward = forwardOfPlanted({ kind: "forward", unit }) || forwardPicture(unit);
-    return ["Forward, this line was ", el("span", { class: "was" }, forward.rule), ". ", nameEl(gradName(symbolOf(unit.result))),
-        " arrives. Write the rule that makes ", nameEl(gradName(symbolOf(part.tensor))), " of it"];
+    const forward = pictureOf(state.lesson.steps.find(step => step.kind === "forward" && step.unit === unit));
+    return ["Forward, this line was ", el("span", { class: "was" }, forward.rule), ". ", nameEl(unit.result.gradient),
+        " arrives. Write the rule that makes ", nameEl(part.tensor.gradient), " of it"];
 }
 
 function drawWordsOfExercise(box, step) {

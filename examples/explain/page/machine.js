@@ -45,8 +45,8 @@ function fittedGraph(lesson, isLow) {
     const W = byId("picture").clientWidth - (isLarge ? 80 : 24); /* the name of the loss is wider than its table */
     pen.font = "12.5px serif";
     const below = (height, op) => t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4);
-    const labels = (height, op) => ({ height, below: below(height, op), width: t => Math.max(pen.measureText(plain(symbolOf(t))).width,
-        pen.measureText(t.unit && !t.unit.group ? opName(t.unit.op) : "").width) * height / 15 + 6 });
+    const labels = (height, op) => ({ height, below: below(height, op), width: t => Math.max(pen.measureText(plain(t.symbol)).width,
+        pen.measureText(t.unit && !t.unit.isFold ? opName(t.unit.op) : "").width) * height / 15 + 6 });
     const most = isLow ? 0.6 * mostHeight() : mostHeight();
     const fitting = graph => Math.min(most / (graph.height + 8), W / graph.width,
         1.5 * Math.max(1, enlarged()));
@@ -70,7 +70,7 @@ function fittedGraph(lesson, isLow) {
 
 /* A text that is the same for two lessons of which only numbers differ. */
 function shapesOf({ units }) {
-    const shape = t => [t.number, symbolOf(t), t.shape, !!t.grad];
+    const shape = t => [t.number, t.symbol, t.shape, !!t.grad];
     return JSON.stringify(units.map(unit => [unit.inputs.map(t => t && shape(t)), shape(unit.result), unit.lines.length]));
 }
 
@@ -105,13 +105,13 @@ function drawNode(lesson, t, n, label, onclick) {
     const map = (kind, numbers) => el("span", { class: "map " + kind, "--w": n.box.w + "px", "--h": n.box.h + "px" },
         paint(lesson, t, n.box, numbers, kind),
         el("span", { class: "q" }, "?"));
-    const op = t.unit && (t.unit.group ? "" : opName(t.unit.op));
+    const op = t.unit && (t.unit.isFold ? "" : opName(t.unit.op));
     const node = el("button",
         { class: `node ${t.unit ? "" : "leaf"} ${n.box.isUnder ? "under" : ""} ${t.shape.length ? "" : "scalar"}`,
         tabindex: "-1",
         "data-t": t.number, onclick: () => onclick(t), onmouseenter: () => tip(t, node), onmouseleave: () => tip(null),
         onfocus: () => tip(t, node), onblur: () => tip(null) },
-    el("span", { class: "name" }, nameEl(symbolOf(t), "span"), !t.shape.length && el("b", { class: "loss" })),
+    el("span", { class: "name" }, nameEl(t.symbol, "span"), !t.shape.length && el("b", { class: "loss" })),
     el("span", { class: "maps" }, map("value", t.value), t.grad && map("grad", t.grad)),
     el("span", { class: "op", "--op": label.below(t) + "px" }, op));
     node.style.cssText += `;left:${n.x}px;top:${n.y - n.h / 2}px;height:${n.h}px`;
@@ -119,12 +119,12 @@ function drawNode(lesson, t, n, label, onclick) {
 }
 
 /* The group of lines that ends with t, folded or not. */
-const openable = (lesson, t) => (t.unit && t.unit.group) || lesson.groups.find(each => lesson.open.has(each.id) &&
+const openable = (lesson, t) => (t.unit?.isFold && t.unit.group) || lesson.groups.find(each => lesson.open.has(each.id) &&
     each.lines[each.lines.length - 1].result.number === t.number);
 
 /* The button that unfolds a group of lines, or folds it again. */
 function drawOpener(t, n, label) {
-    const group = openable(state.lesson, t), folded = group && t.unit.group;
+    const group = openable(state.lesson, t), folded = group && t.unit.isFold;
     if (!group) return [];
     const words = folded ? `open: ${group.lines.map(line => opName(line.op)).join(", ")}` : "fold these lines into one";
     const opener = el("button", { class: "opener", tabindex: "-1", title: words, "aria-label": words,
@@ -201,7 +201,7 @@ function updateNode(t, node, step, n, isBack, hidden) {
     for (const [name, on] of Object.entries(classes)) node.classList.toggle(name, !!on);
     const loss = node.querySelector(".loss");
     if (loss) loss.textContent = isKnown && !classes["secret-v"] ? " " + bare(t.value[0]) : "";
-    const words = [plain(nameOf(t)), t.unit ? opName(t.unit.op) : "given", t.shape.join(" by ") || "one number",
+    const words = [plain(t.title), t.unit ? opName(t.unit.op) : "given", t.shape.join(" by ") || "one number",
         !isKnown && "not computed yet",
         isDone && "with its gradient"].filter(Boolean);
     node.setAttribute("aria-label", words.join(", "));
@@ -246,9 +246,9 @@ function tip(t, node) {
     box.hidden = !t;
     if (!t) return;
     const { unit } = t, inputs = unit ? [...new Set(unit.inputs)].filter(Boolean) : [];
-    fill(box, nameEl(symbolOf(t), "b"), t.symbol && [" = ", nameEl(nameOf(t))],
+    fill(box, nameEl(t.symbol, "b"), t.symbol !== t.title && [" = ", nameEl(t.title)],
         ` ${t.shape.join(" × ") || "one number"}`, el("br"),
-        unit ? [opName(unit.op), " of ", listed(inputs.map(x => nameEl(symbolOf(x))))] : "given, not computed",
+        unit ? [opName(unit.op), " of ", listed(inputs.map(x => nameEl(x.symbol)))] : "given, not computed",
         t.parts.length > 1 && el("div", {}, `used ${t.parts.length} times`));
     const r = node.getBoundingClientRect();
     box.style.left = Math.max(8, Math.min(innerWidth - box.offsetWidth - 8, r.x + r.width / 2 - box.offsetWidth / 2)) +

@@ -6,20 +6,9 @@
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
+const opName = op => op.replace(/_/g, " ");
+
 const plain = name => name.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²").replace(/'(?![A-Za-z])/g, "ᵀ");
-
-/* A tensor without a name is called by its op and its line, softmax 5; a transposed one by what it was, keysᵀ. */
-const nameOf = t => t.name || (!t.producer ? (t.type === "bool" ? "mask" : "x" + t.number)
-    : t.producer.op === "transpose" && t.twin?.name ? t.twin.name + "'" : `${opName(t.producer.op)} ${t.producer.line}`);
-
-/* The second, short name that rules use, if the lesson gives one. */
-const symbolOf = t => t.symbol || nameOf(t);
-
-/* The name of what stands there when t is drawn transposed. */
-const flip = name => (name.endsWith("'") ? name.slice(0, -1) : /^[\w.]+$/.test(name) ? name + "'" : `(${name})'`);
-const flippedName = t => (t.twin ? symbolOf(t.twin) : flip(symbolOf(t)));
-
-const gradName = name => (/^\w+(\.\w+)*'?$/.test(name) ? "d" + name : `d(${name})`);
 
 /* A name in italics, with subscripts: W_q. */
 function nameEl(name, tag = "i") {
@@ -33,12 +22,12 @@ function nameEl(name, tag = "i") {
 const typeset = text => text.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
     .replace(/\b(d?[A-Z]|d[a-z])'(?!\w)/g, "$1ᵀ")
     .replace(/(\d)e(\d+)\b/g, (_, m, power) => (m === "1" ? "" : m + "·") + "10" + superscript(power))
-    .replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|$)/g, "\u00a0×\u00a0")
-    .replace(/ - /g, "\u00a0−\u00a0").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
+    .replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|derivative|$)/g, "\u00a0×\u00a0")
+    .replace(/ - /g, "\u00a0−\u00a0").replace(/-$/, "−").replace(/ <- /g, " ← ").replace(/ -> /g, " → ").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
     .replace(/"/g, "”").replace(/(\w)'/g, "$1’").replace(/×\u00a0(−[\d.]*\d)/g, "×\u00a0($1)");
 
 /* The short name of a tensor whose name is a formula with blanks, as the rules write it; or the name itself. */
-const shortened = name => (/ /.test(name) && state.lesson?.tape.tensors.find(t => t.name === name)?.symbol) || name;
+const shortened = name => (/ /.test(name) && state.lesson?.tape.tensors.find(t => t.title === name)?.symbol) || name;
 
 /* Text with `names` between backquotes; a command is set as code. */
 const prose = text => (text || "").split("`").map((piece, n) =>

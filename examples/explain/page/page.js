@@ -122,9 +122,6 @@ function openLesson(lesson) {
         plan(lesson);
     }
     lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
-    lesson.texts ??= new Map((lesson.notes || []).map(({ at, text }) => [at, text]));
-    lesson.look ??= new Map((lesson.notes || []).filter(each => each.look !== undefined).map(({ at, look }) =>
-        [at, look]));
     Object.assign(state, { lesson, panel: 0, guessed: null, trained: null, step: Math.min(state.step, lesson.steps.length - 1) });
     machine = null; /* draw() makes another one */
     drawTabs(lesson.name);
@@ -265,14 +262,14 @@ function showLesson(lesson) {
     const { steps } = state.lesson, step = stepNow(), key = readKey(state.chosen), id = step.id,
         isLast = state.step === steps.length - 1;
     const like = other => other.kind === step.kind && step.kind !== "cover" &&
-        nameOf(resultOf(other)) === nameOf(resultOf(step)) &&
-        (!step.unit || nameOf(other.unit.result) === nameOf(step.unit.result));
+        resultOf(other).title === resultOf(step).title &&
+        (!step.unit || other.unit.result.title === step.unit.result.title);
     const at = state.step;
     openLesson(lesson);
     const found = lesson.steps.findIndex(like), named = stepOf(lesson, id), last = lesson.steps.length - 1;
     state.step = found >= 0 ? found : isLast && step.kind !== "cover" ? last : named >= 0 ? named : Math.min(at, last);
     const now = readKey(state.chosen);
-    if (key && (!now || nameOf(now.t) !== nameOf(key.t))) state.chosen = null;
+    if (key && (!now || now.t.title !== key.t.title)) state.chosen = null;
     state.moved = false;
     drawAgain();
     Controls.drawn();
@@ -301,7 +298,7 @@ const drawMenu = () => byId("tabs").replaceChildren(...lessons.map(({ number, na
 /* ---- the beginning ------------------------------------------------------------------------------------------------ */
 
 /* The lesson's own words for steps give way to the steps of the page, which have the same name. */
-const prepare = ({ steps, ...lesson }) => connect({ ...lesson, notes: steps });
+const prepare = ({ steps, ...lesson }) => connect({ ...lesson, notes: new Map((steps || []).map(({ at, text }) => [at, text])) });
 
 const data = JSON.parse(byId("data").textContent), sources = data.sources || [], lessons = data.lessons.map(prepare);
 

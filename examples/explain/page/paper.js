@@ -49,7 +49,7 @@ function drawSheet(n, isWorksheet) {
     const items = drawItems(picture, small, true),
         right = [...items.children].find(item => item.textContent.startsWith("="));
     if (small.wraps && right) right.before(el("span", { class: "break" })); /* a product is not torn: it begins a line */
-    const words = isWorksheet ? sentenceOf(step) : textOf(step) || sentenceOf(step);
+    const words = isWorksheet ? sentenceOf(step) : step.text || sentenceOf(step);
     return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule),
         el("p", {}, isOpen ? [askForRule(step), "."] : prose(words)), items,
         isWorksheet && el("p", { class: "working" }),
@@ -67,8 +67,8 @@ function drawAnswers() {
         const { kind, options, answer: right, why } = question, { tape: { tensors, lines } } = lesson;
         if (kind === "choice") return [prose(options[right]), /[.!?]$/.test(options[right]) ? " " : ". ", prose(why)];
         if (kind === "number") return bare(tensors[question.tensor][question.part][question.index]);
-        if (kind === "count") return String(lines.find(line => line.line === question.line).parts.find(part =>
-            part.k === question.input).columns[question.index].length);
+        if (kind === "count")
+            return String(reachedBy(lines.find(({ line }) => line === question.line), question.input, question.index).length);
         const t = tensors[question.tensor], view = viewOf(t, "g");
         return t.grad.map((x, i) => (x === 0 ? placeWords(view, i) : "")).filter(Boolean).join(", ") || "none";
     };

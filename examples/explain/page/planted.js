@@ -8,10 +8,9 @@ const isWrong = planted => !!planted && planted.verdict === "wrong";
 const isBroken = ({ rule, planted = [] }) => !!rule || planted.some(isWrong);
 
 /* The planted rule of a part of a gradient; undefined if it has the line's own backward. */
-const plantedFor = ({ planted = [] }, { line, k, from }) =>
-    planted.find(each => each.line === (from || line).line && each.input === k);
+const plantedFor = ({ planted = [] }, { line, k }) => planted.find(each => each.line === line.line && each.input === k);
 const plantedAt = step =>
-    (step.kind === "backward" && !step.unit.group ? plantedFor(state.lesson, step.part) : undefined);
+    (step.kind === "backward" && !step.unit.isFold ? plantedFor(state.lesson, step.part) : undefined);
 
 /* The menu's rule that this formula is. */
 const dense = text => text.replace(/\s/g, "");
@@ -19,34 +18,6 @@ const menuRuleOf = ({ rules = [] }, { rule }) =>
     rules.find(({ formulas = [] }) => formulas.some(each => dense(each) === dense(rule)));
 
 /* ---- what is right ------------------------------------------------------------------------------------------------ */
-
-/* A lesson with a planted rule keeps the structure of its lines: what is a product stays one. */
-function keepStructure(lesson) {
-    const { rightOne, tape: { lines, tensors }, planted } = lesson;
-    if (!rightOne || rightOne === lesson) return;
-    if (!rightOne.units || [...rightOne.open].join() !== [...lesson.open].join()) {
-        rightOne.open = new Set(lesson.open);
-        plan(rightOne);
-    }
-    for (const { line: number } of planted) {
-        const [own, { product }] = [lines, rightOne.tape.lines].map(list => list.find(({ line }) => line === number));
-        own.product = product && { ...product, a: tensors[product.a.number], b: tensors[product.b.number] };
-    }
-}
-
-/* The kind of a part that has a planted rule: its own, since a wrong rule is no product of these factors. If the rule is not
- * linear in dy, its derivatives say nothing about its numbers. */
-function kindOfPlanted(part, unit) {
-    const isOdd = !part.dx.every((x, i) => isNear(x, sum(termsOf(part, i).map(term => term.product))) || x !== x);
-    return isOdd ? "odd" : kindOf(part, { ...unit, product: null });
-}
-
-/* The right gradient for the dy that arrives here: its sum of dy J, with the right J. */
-function rightNumbers({ line, k, dx }) {
-    const { rightOne } = state.lesson, other = rightOne && rightOne.tape.lines.find(each => each.line === line.line);
-    const part = other && other.parts.find(each => each.k === k), dy = line.result.grad;
-    return part ? part.columns.map(column => sum(column.map(([j, J]) => dy[j] * J))) : dx;
-}
 
 /* The elements that differ from the right ones. */
 function differing(numbers, right, type) {
@@ -57,7 +28,8 @@ function differing(numbers, right, type) {
 
 /* A wrong rule may give the right numbers here: one that forgets dy does where dy is 1. Then no table, check or loss shows the
  * mistake; the library, which tries other numbers, says it. */
-const isSeenHere = step => differing(step.part.dx, rightNumbers(step.part), step.part.tensor.type).size > 0;
+const rightNumbers = step => (step.right || step.part.dx).map(Number);
+const isSeenHere = step => differing(step.part.dx, rightNumbers(step), step.part.tensor.type).size > 0;
 
 /* The element that is farthest from its right number; -1 if all are right. */
 function worstOf({ numbers, right, off }) {
@@ -86,22 +58,9 @@ function shownFormula(step, planted) {
 function plantedPicture(step) {
     const planted = plantedAt(step);
     if (!planted) return null;
-    const { part } = step, made = pictureOf(step), { main } = made;
-    const right = isWrong(planted) ? rightNumbers(part) : null;
+    const made = pictureOf(step), { main } = made, right = isWrong(planted) ? rightNumbers(step) : null;
     if (right) Object.assign(main, { right, off: differing(main.numbers, right, main.t.type) });
     return { ...made, rule: [nameEl(main.name), " = ", shownFormula(step, planted)], planted };
-}
-
-/* A rule that is not linear in dy: what it made, and what it got. */
-const oddBack = (unit, part, main, dy) =>
-    ({ items: [{ table: main }, sign("←", "your rule"), { table: dy }], rule: "your rule", terms: () => [] });
-
-/* Forward is as it was: it is drawn from the right lesson, whose derivatives explain it. */
-function forwardOfPlanted(step) {
-    const { rightOne, planted = [] } = state.lesson, isHere = rightOne && step.kind === "forward" &&
-        planted.some(({ line }) => step.unit.lines.some(each => each.line === line));
-    const unit = isHere && rightOne.units.find(each => each.line === step.unit.line && !each.group === !step.unit.group);
-    return unit ? { unit, ...forwardPicture(unit) } : null;
 }
 
 /* "dS[the, cat] is 0.36; the right number is 0.07." */
@@ -117,7 +76,7 @@ function worstWords({ main }) {
 const LATER = 150; /* milliseconds, in which the reader may already step on */
 
 /* The leaves that a step of training changes. */
-const learningLeaves = ({ tensors }) => tensors.filter(t => !t.producer && t.check);
+const learningLeaves = ({ tensors }) => tensors.filter(t => !t.producer && t.grad);
 
 /* Losses that end as low as those of the right rule do not show the mistake; leaves whose gradients are right learn. */
 const lastOf = losses => Number(losses[losses.length - 1]);
@@ -125,7 +84,7 @@ function wordsOfLosses({ right, wrong }) {
     if (!(lastOf(wrong) < 2 * lastOf(right))) return "";
     const learning = learningLeaves(state.lesson.tape).filter(t => !Controls.changedByRule(t));
     return [" A step against the wrong gradient still lowers the loss: only the check shows the mistake.",
-        learning.length > 0 && [" ", listed(learning.map(t => nameEl(gradName(symbolOf(t))))), learning.length > 1
+        learning.length > 0 && [" ", listed(learning.map(t => nameEl(t.gradient))), learning.length > 1
             ? " are still right, and lower it." : " is still right, and lowers it."]];
 }
 

@@ -156,16 +156,16 @@ const questionKinds = {
             },
             hint: () => "a gradient is 0 where every path from the number to the loss is cut. Follow each path.",
             reveal() {
-                const zeros = all.filter(isZero), reasons = [...new Set(zeros.map(i => reasonOfGrad(t, i)))];
+                const zeros = all.filter(isZero), reasons = [...new Set(zeros.map(i => t.zeros.g.get(i)))];
                 return [`${zeros.length} of ${all.length} are 0${reasons.length ? ": " + reasons.join("; ") : ""}.`];
             },
         };
     },
     /* How many terms does a gradient have? */
     count({ line: number, input, index }) {
-        const { parts } = state.lesson.tape.lines.find(each => each.line === number),
-            { tensor, columns, line } = parts.find(p => p.k === input);
-        const field = numberField("how many terms"), wanted = columns[index].length;
+        const line = state.lesson.tape.lines.find(each => each.line === number), tensor = line.inputs[input],
+            reached = reachedBy(line, input, index), wanted = reached.length;
+        const field = numberField("how many terms");
         return {
             field,
             check() {
@@ -174,10 +174,10 @@ const questionKinds = {
                 if (guess !== guess) return notYet("That is no number.");
                 return guess === wanted ? { isRight: true, words: "Right." } : notYet("Not yet.");
             },
-            hint: () => ["count the numbers of ", nameEl(symbolOf(line.result)), " that change when ",
+            hint: () => ["count the numbers of ", nameEl(line.result.symbol), " that change when ",
                 numberName("v", tensor, index), " changes."],
             reveal: () => [[`${wanted} terms, one from each of `,
-                listed(columns[index].slice(0, MOST_TERMS).map(([j]) => numberName("v", line.result, j))),
+                listed(reached.slice(0, MOST_TERMS).map(j => numberName("v", line.result, j))),
                 wanted > MOST_TERMS && ", …"]],
         };
     },

@@ -14,7 +14,7 @@ const whyNoRules = () => (Controls.isLoading() ? "The library is still loading."
 /* Is the box open at this step? In the exercise mode at each rule that is to be written, and was; else where the reader
  * opened it, or has written a rule; a rule of "break it" leaves the room to the step. */
 function isBoxOpen(step) {
-    if (step.kind !== "backward" || step.unit.group) return false;
+    if (step.kind !== "backward" || step.unit.isFold) return false;
     if (isExercise() && isWorthwhile(step, placeAt(step))) return true;
     return ruleBox.opened === nameOfStep(step) || (ruleBox.closed !== nameOfStep(step) && !!plantedAt(step)?.typed);
 }
@@ -32,7 +32,7 @@ function boxButton(step) {
 function toggleBox(byKey = false) {
     const step = stepNow();
     if (step.kind !== "backward") return false;
-    if (step.unit.group) {
+    if (step.unit.isFold) {
         toggleGroup(step.unit.group);
         return toggleBox(byKey);
     }
@@ -122,7 +122,7 @@ function firstFormula(step, place) {
 
 function fillBox(step, place) {
     const { text, name, names, help, said } = boxParts, { unit, part: { tensor } } = step;
-    fill(name, nameEl(gradName(symbolOf(tensor))), tensor.parts.length > 1 && [" from ", nameEl(symbolOf(unit.result))], " =");
+    fill(name, nameEl(tensor.gradient), tensor.parts.length > 1 && [" from ", nameEl(unit.result.symbol)], " =");
     name.title = place ? `build/explain --rule "${place.name}: …"` : "";
     text.value = firstFormula(step, place);
     text.disabled = !place;
@@ -177,7 +177,7 @@ function inLessonNames(place) {
 /* A formula to be read, not typed: A × dA, in the symbols and signs of the page. */
 function typesetFormula(place, formula) {
     const own = namesAt(place);
-    const symbol = ({ is, t }) => nameEl(is === "dy" ? gradName(symbolOf(t)) : symbolOf(t));
+    const symbol = ({ is, t }) => nameEl(is === "dy" ? t.gradient : t.symbol);
     return formula.replace(/\*/g, "×").replace(/-/g, "−").split(/([A-Za-z_]\w*)/).map(word => {
         const found = own.find(({ all }) => all.includes(word));
         return found?.t ? symbol(found) : word;

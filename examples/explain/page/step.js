@@ -12,7 +12,7 @@ function drawStep() {
         return drawCover(box);
     }
     picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
-        forwardOfPlanted(step) || pictureOf(step)) };
+        pictureOf(step)) };
     const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels));
     state.panel = Math.min(state.panel, panels - 1);
     if (panels > 1 && !all) turnToChosen();
@@ -163,7 +163,7 @@ function drawHeads(panels) {
 /* Brings the panel of the chosen cell into view; if none is chosen, that of the cell which the question or the words of the
  * step are about, until the reader turns to another one. */
 function turnToChosen() {
-    const { main } = picture, look = state.lesson.look?.get(stepNow().id), isTurned = state.turned === stepNow();
+    const { main } = picture, { look } = stepNow(), isTurned = state.turned === stepNow();
     const key = state.chosen || (isTurned ? null : readKey(state.asked) ? state.asked
         : look === undefined ? null : main.key(look));
     const i = Number((/\.(\d+)$/.exec(key) || [])[1] ?? NaN);
@@ -193,72 +193,14 @@ function drawRows() {
 
 /* ---- the check of a rule ------------------------------------------------------------------------------------------ */
 
-/* A number this large leaves its neighbours no digits to differ in. */
-const TOO_LARGE = 1e5;
-
-const isTooLarge = part => [part.tensor.value, part.line.result.value, part.dx,
-    part.line.result.grad || []].some(numbers =>
-    numbers.some(x => Math.abs(x) >= TOO_LARGE && Number.isFinite(x)));
-
-/* "right", "wrong", or "unchecked": differences cannot tell. They see no rule that is not linear in dy: the library does. */
-function checkOf(part) {
-    if (isWrong(plantedFor(state.lesson, part))) return "wrong";
-    if (part.worst < 1e-6) return part.unchecked && part.unchecked >= part.rows.flat().length ? "unchecked" : "right";
-    return isTooLarge(part) && !isBroken(state.lesson) ? "unchecked" : "wrong";
-}
-
-function checkWords(part) {
-    const worst = Number.isFinite(part.worst) ? part.worst === 0
-        ? "0" : part.worst.toExponential(0) : String(part.worst);
-    if (checkOf(part) === "unchecked") return "cannot be checked: the numbers are too large, or the point is a kink";
-    if (checkOf(part) === "wrong" && part.worst < 1e-6) return "this rule is wrong: it is no gradient of this line";
-    if (checkOf(part) === "wrong") return `differences disagree: this rule is wrong (largest error ${worst})`;
-    const some = part.unchecked ? `; ${part.unchecked} of the derivatives cannot be checked` : "";
-    return `checked by difference quotients, largest error ${worst}${some}`;
-}
-
-/* The sum of all terms of a leaf, against the gradient that the program stored: "=" for "+=" makes it wrong. "" if this
- * step does not complete such a gradient. */
-function checkOfSum(step) {
-    const t = step.part && step.part.tensor, isLast = t && t.check && state.lesson.steps[t.gradStep] === step;
-    if (!isLast) return "";
-    if (t.check.right) return "right";
-    return t.grad.some(x => Math.abs(x) >= TOO_LARGE) && !isBroken(state.lesson) ? "unchecked" : "wrong";
-}
-
-/* "right", "wrong", "unchecked", or "": of the rule of a step, and of the sum that it completes. */
-function checkOfStep(step) {
-    const checks = [step.kind === "backward" ? checkOf(step.part) : "",
-        /backward|add/.test(step.kind) ? checkOfSum(step) : ""];
-    return ["wrong", "unchecked", "right"].find(check => checks.includes(check)) || "";
-}
-
-/* Does a wrong rule above make the numbers of this gradient wrong? Also a right rule passes them on. */
-function isTainted(t, seen = new Map()) {
-    if (!seen.has(t)) seen.set(t, t.parts.some(part => isTaintedPart(part, seen) || checkOf(part) === "wrong"));
-    return seen.get(t);
-}
-const isTaintedPart = (part, seen) => isTainted(part.line.result, seen);
-
-/* Is the rule of this step right, and are its numbers wrong? */
-const passesOn = step => isBroken(state.lesson) &&
-    (step.kind === "backward" ? isTaintedPart(step.part) : step.kind === "add" && isTainted(step.tensor));
-
 /* Quiet where the rule is right, loud where it is wrong. */
 function tick(step) {
-    const check = isRuleHidden(step) && !(plantedAt(step) && isSeenHere(step)) ? "" : checkOfStep(step);
-    const isRule = step.kind === "backward" && checkOf(step.part) === check;
-    if (!check) return "";
-    const ofSum = { right: "the sum of all terms is the gradient that the program stored",
-        unchecked: "cannot be checked: the numbers are too large, or the point is a kink",
-        wrong: "the sum of all terms is not the gradient that the program stored" };
-    if (check === "right" && passesOn(step)) {
-        const after = `this ${isRule ? "rule" : "sum"} is right; its numbers come from a wrong rule above`;
-        return el("span", { class: "tick after", title: after, "aria-label": after, role: "img" }, after);
-    }
-    const words = isRule ? checkWords(step.part) : ofSum[check];
-    const shown = isRule && check === "wrong" ? [words.replace(/ \(largest.*/, ""), wrongRule(step)] : words;
-    return el("span", { class: `tick ${check}`, title: words, "aria-label": words, role: "img" },
+    const { check, checked, passes, kind } = step, isHidden = isRuleHidden(step) && !(plantedAt(step) && isSeenHere(step));
+    if (isHidden || !check) return "";
+    if (passes) return el("span", { class: "tick after", title: checked, "aria-label": checked, role: "img" }, checked);
+    const isOfRule = kind === "backward" && / rule /.test(checked);
+    const shown = isOfRule ? [checked.replace(/ \(largest.*/, ""), wrongRule(step)] : checked;
+    return el("span", { class: `tick ${check}`, title: checked, "aria-label": checked, role: "img" },
         icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), check === "right" ? "" : shown);
 }
 
@@ -271,9 +213,9 @@ const wrongRule = step => {
 
 /* ---- the Jacobian of a row, and the program ----------------------------------------------------------------------- */
 
-function drawDerivativesFold({ unit, part, kind }) {
+function drawDerivativesFold({ unit, part, kind, rule }) {
     const isRowwise = part ? part.rowwise : kind === "forward" && unit.parts.some(each => each.rowwise);
-    const isExplained = !(part && isRuleHidden({ kind, unit, part })) && part?.kind !== "odd";
+    const isExplained = !(part && isRuleHidden({ kind, unit, part })) && rule !== "odd";
     return isRowwise && kind !== "add" && isExplained && el("details", { class: "more", id: "derivatives",
         open: state.derivatives, ontoggle: event => {
         state.derivatives = event.target.open;
@@ -310,7 +252,7 @@ function fillProgram(step) {
             row("call", line.call),
             row("y", line.formula), row("gradient", line.gradient), row("shapes", shapes(line)),
                 row("in general", line.shapes),
-            row("memory", line.moves && (line.view ? "a view: it shares the numbers of its input" : "a copy")),
+            row("memory", step.unit.moves && (line.view ? "a view: it shares the numbers of its input" : "a copy")),
                 row("source", line.source))));
 }
 

@@ -7,15 +7,13 @@ const cellAt = key => cellsAt(key)[0];
 
 /* The number that is worked out if none is chosen: the one that the text is about, or the largest. */
 function defaultKey() {
-    const { main } = picture, look = state.lesson.look?.get(stepNow().id), panel = main.t.rows * main.t.columns;
+    const { main } = picture, { look, most } = stepNow(), panel = main.t.rows * main.t.columns;
     const here = main.numbers.map((x, i) => i).filter(i => picture.moves || main.panels === 1 ||
         Math.floor(i / panel) === state.panel);
     const counted = state.asked === "terms" ? questionsNow().find(({ question }) => question.kind === "count").question.index : -1;
     const asked = here.find(i => main.key(i) === state.asked || i === counted),
-        size = i => (Math.abs(main.numbers[i]) < 1e5 ? Math.abs(main.numbers[i]) : -1);
-    if (asked !== undefined) return main.key(asked);
-    if (here.includes(look)) return main.key(look);
-    return here.length ? main.key(here.reduce((a, i) => (size(i) > size(a) ? i : a))) : null;
+        i = [asked, look, most, here[0]].find(each => here.includes(each));
+    return i === undefined ? null : main.key(i);
 }
 
 const viewAt = (key, i) => picture.items.map(item => item.table).find(view => view && view.key(i) === key) ||
@@ -46,8 +44,8 @@ function showTerms() {
 }
 
 /* A number that the step computes: its terms and their sum. */
-function drawTerms(view, i, rounded, isHidden, isOpen) {
-    const x = view.numbers[i], terms = withDecimals(rounded, x, view.format), reason = x === 0 && !isHidden ? view.reason(i) : "",
+function drawTerms(view, i, terms, isHidden, isOpen) {
+    const x = view.numbers[i], reason = x === 0 && !isHidden ? view.reason(i) : "",
         output = el("output", { class: "sum" }, written(x, view.format));
     const isAlone = terms.filter(term => term.key).length === 1 && terms.every(term => term.key || term.note) &&
         !terms.some(term => term.isOf);
@@ -158,7 +156,7 @@ function whereFrom(key) {
         [];
     if (line) {
         const step = steps.find(each => each.kind === "backward" &&
-            (each.part.from || each.unit).line === Number(line) && each.part.k === Number(k));
+            each.part.line.line === Number(line) && each.part.k === Number(k));
         return step ? { step, key: `g${step.part.tensor.number}.${index}`, words: "to the step that found this part" }
             : null;
     }
@@ -201,7 +199,7 @@ function drawDerivatives(view, i) {
     box.hidden = !part || !part.rowwise || !(view.t === part.tensor || view.t === part.line.result) ||
         !/^[vg]/.test(view.of);
     if (box.hidden || !box.open) return;
-    const { tensor: x, rows } = part, y = part.line.result, place = i % x.columns, start = i - place;
+    const { tensor: x } = part, rows = jacobianRows(part), y = part.line.result, place = i % x.columns, start = i - place;
     const block = rows.slice(start, start + x.columns).map(row => new Map(row)),
         largest = largestOf(block.flatMap(row => [...row.values()]));
     const format = decimalsOf(block.flatMap(row => [...row.values()]), ""), isByX = view.t === x;
@@ -210,9 +208,9 @@ function drawDerivatives(view, i) {
         "--a": strengthOf(J, largest).toFixed(3) }, fix(J, format));
     const word = n => (x.words?.columns ? x.words.columns[n] : String(n));
     fill(box.querySelector("div"), el("table", {}, el("tr", {}, el("th"),
-        range(x.columns, c => el("th", { scope: "col" }, nameEl(symbolOf(x)), " ", word(c)))),
-        block.map((row, r) => el("tr", {}, el("th", { scope: "row" }, nameEl(symbolOf(y)), " ", word(r)),
+        range(x.columns, c => el("th", { scope: "col" }, nameEl(x.symbol), " ", word(c)))),
+        block.map((row, r) => el("tr", {}, el("th", { scope: "row" }, nameEl(y.symbol), " ", word(r)),
             range(x.columns, c => cell(row.get(start + c) || 0, r, c))))),
     el("p", {}, "How fast the number of the row grows with the number of the column: the Jacobian of this row.",
-        part.rowsCancel && openQuestions().length === 0 && " The gradients of this row sum to 0."));
+        part.cancels && openQuestions().length === 0 && " The gradients of this row sum to 0."));
 }

@@ -14,9 +14,8 @@
 function viewOf(t, of, more = {}) {
     const { isFlipped = false } = more, words = t.words || {}, panel = t.rows * t.columns;
     const numbers = more.numbers || (of === "g" ? t.grad : t.value);
-    const name = isFlipped ? flippedName(t) : symbolOf(t);
     return {
-        t, of, numbers, name: of === "g" ? gradName(name) : name, isFlipped, panels: t.panels, note: "",
+        t, of, numbers, name: of === "g" ? t.gradient : t.symbol, isFlipped, panels: t.panels, note: "",
         rows: isFlipped ? t.columns : t.rows, columns: isFlipped ? t.rows : t.columns,
         rowWords: isFlipped ? words.columns : words.rows, columnWords: isFlipped ? words.rows : words.columns,
         at: (p, r, c) => p * panel + (isFlipped ? c * t.columns + r : r * t.columns + c),
@@ -29,11 +28,26 @@ function viewOf(t, of, more = {}) {
     };
 }
 
-const valueView = (t, more) => viewOf(t, "v", { reason: i => reasonOfValue(t, i), ...more });
-const gradView = (t, more) => viewOf(t, "g", { reason: i => reasonOfGrad(t, i), ...more });
-const partView = (part, more) =>
-    viewOf(part.tensor, "g", { numbers: part.dx, shows: `dx ${(part.from || part.line).line} ${part.k}`,
-        reason: i => reasonOfPart(part, i), ...more });
+const reasonIn = zeros => i => zeros.get(i) || "";
+const valueView = (t, more) => viewOf(t, "v", { reason: reasonIn(zerosOf(t, "v")), ...more });
+/* Where a rule is planted, forward is as it was: the right lesson says why a value is 0. */
+const zerosOf = (t, of) => ((of === "v" && state.lesson.rightOne?.tape.tensors[t.number]) || t).zeros[of];
+const gradView = (t, more) => viewOf(t, "g", { reason: reasonIn(t.zeros.g), ...more });
+const numbersOf = part => ({ numbers: part.dx, shows: `dx ${part.line.line} ${part.k}`, reason: reasonIn(part.zeros) });
+const partView = (part, more) => viewOf(part.tensor, "g", { ...numbersOf(part), ...more });
+
+/* A table of a step, as the plan has it (plan_json.h): of a part of a gradient, of numbers of its own, or of a tensor. */
+function viewOfItem({ of, tensor, name, note, format, part: [l, k] = [], sum: count, numbers, zeros, turned, word, small }) {
+    const { lesson } = state, t = lesson.tape.tensors[tensor], line = lesson.tape.lines[l];
+    const own = line ? numbersOf(line.parts.find(part => part.k === k))
+        : numbers ? { numbers: numbers.map(Number), shows: count ? `sum ${tensor} ${count}` : "", reason: reasonIn(reasonsIn(lesson.plan, zeros)) }
+            : { reason: reasonIn(zerosOf(t, of)) };
+    return viewOf(t, of, { ...own, note: noteOf(note), isFlipped: !!turned, plainName: word, isSmall: small,
+        top: /[vj]/.test(of) ? lesson.topValue : lesson.topGrad,
+        ...(of === "p" && { isFrom: true, name: line.result.symbol, key: i => `p${line.line}.${k}.${i}` }),
+        ...(of === "m" && { columns: 1, isMean: true, columnWords: null, at: (p, r) => p * t.rows + r }),
+        ...(name && { name }), ...(format && { format: { d: format[0], e: format[1] } }) });
+}
 
 /* "g12.8" as its tensor and element; null if there is no such number. */
 function readKey(key) {
@@ -61,5 +75,5 @@ function placeWords({ t, isFlipped, isMean, rowWords, columnWords, rows, columns
 }
 
 /* The element of t, and of its value or gradient, in words, for links: A[cat, the]. */
-const numberName = (of, t, i) => [nameEl(of === "g" ? gradName(symbolOf(t)) : symbolOf(t)),
+const numberName = (of, t, i) => [nameEl(of === "g" ? t.gradient : t.symbol),
     placeWords(viewOf(t, of), i)];

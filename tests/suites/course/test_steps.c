@@ -787,11 +787,13 @@ static const struct {
     {0, 0, false, CHECK_RIGHT, "checked by difference quotients, largest error 0"},
     {0, 1, false, CHECK_RIGHT,
      "checked by difference quotients, largest error 0; 1 of the derivatives cannot be checked"},
-    {0, 12, false, CHECK_UNCHECKED, "cannot be checked: the numbers are too large"},
+    {0, 12, false, CHECK_UNCHECKED,
+     "cannot be checked: the numbers are too large, or the point is a kink"},
     {1e-3, 0, false, CHECK_WRONG, "differences disagree: this rule is wrong (largest error 1e-3)"},
     {(double)NAN, 0, false, CHECK_WRONG,
      "differences disagree: this rule is wrong (largest error NaN)"},
-    {(double)NAN, 0, true, CHECK_UNCHECKED, "cannot be checked: the numbers are too large"},
+    {(double)NAN, 0, true, CHECK_UNCHECKED,
+     "cannot be checked: the numbers are too large, or the point is a kink"},
 };
 
 static Check check_of(const char *name, char words[160]) {

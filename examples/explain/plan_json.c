@@ -1,0 +1,503 @@
+/* plan_json.c - the steps of a lesson for the page: see plan_json.h.
+ *
+ * The sections: numbers, reasons, tensors and units, items, lines, steps, the whole. */
+#include "plan_json.h"
+
+#include "reasons.h"
+#include "sentences.h"
+#include "worked.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* As the tape has them: NaN and infinities are strings. */
+static void write_number(FILE *file, double x) {
+    char text[40];
+    if (isnan(x)) fputs("\"NaN\"", file);
+    else if (isinf(x)) fputs(x < 0 ? "\"-Infinity\"" : "\"Infinity\"", file);
+    else {
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(text, sizeof text, "%.*g", digits, x);
+            if (strtod(text, NULL) == x) break;
+        }
+        fputs(text, file);
+    }
+}
+
+static void write_numbers(FILE *file, const char *key, const double *numbers, int64_t size) {
+    fprintf(file, ",\"%s\":[", key);
+    for (int64_t i = 0; i < size; i++) {
+        if (i) putc(',', file);
+        write_number(file, numbers[i]);
+    }
+    putc(']', file);
+}
+
+static void write_text(FILE *file, const char *key, const char *text) {
+    if (!*text) return;
+    fprintf(file, ",\"%s\":", key);
+    json_write_string(file, text);
+}
+
+/* ---- reasons --------------------------------------------------------------------------------- */
+
+/* Reasons that occur, each once. */
+enum { MOST_REASONS = 64 };
+typedef struct {
+    Plan *plan;
+    FILE *file;
+    int num_reasons;
+    char *reasons[MOST_REASONS];
+} Writer;
+
+static int keep_reason(Writer *w, const char *text) {
+    int r = 0;
+    if (!*text) return -1;
+    while (r < w->num_reasons && strcmp(w->reasons[r], text) != 0) r++;
+    if (r < w->num_reasons || r == MOST_REASONS) return r < MOST_REASONS ? r : -1;
+    w->reasons[r] = memory_take(&w->plan->tape.memory, (int64_t)strlen(text) + 1, 1);
+    if (!w->reasons[r]) return -1;
+    strcpy(w->reasons[r], text);
+    return w->num_reasons++;
+}
+
+/* Writes an element and its reason. */
+static void write_zero(Writer *w, int64_t i, const char *text, const char **comma) {
+    const int r = keep_reason(w, text);
+    if (r < 0) return;
+    fprintf(w->file, "%s%lld,%d", *comma, (long long)i, r);
+    *comma = ",";
+}
+
+static void write_zeros_of_value(Writer *w, int tensor) {
+    char text[REASON_TEXT];
+    const TapeTensor *x = &w->plan->tape.tensors[tensor];
+    const char *comma = "";
+    fprintf(w->file, ",\"value\":[");
+    for (int64_t i = 0; i < x->size; i++) {
+        if (x->value[i] != 0) continue;
+        reason_of_value(w->plan, tensor, i, text);
+        write_zero(w, i, text, &comma);
+    }
+    putc(']', w->file);
+}
+
+/* Of the sum of the first n parts of a gradient. */
+static void write_zeros_of_sum(Writer *w, const char *key, int tensor, const double *numbers, int n,
+                               bool complete) {
+    char text[REASON_TEXT];
+    const Part *parts[MOST_PARTS];
+    const char *comma = "";
+    const int all = parts_of(w->plan, tensor, parts, MOST_PARTS);
+    if (n > all) n = all;
+    if (n > MOST_PARTS) n = MOST_PARTS;
+    fprintf(w->file, ",\"%s\":[", key);
+    for (int64_t i = 0; numbers && i < w->plan->tape.tensors[tensor].size; i++) {
+        if (numbers[i] != 0) continue;
+        reason_of_sum(w->plan, parts, n, complete, i, text);
+        write_zero(w, i, text, &comma);
+    }
+    putc(']', w->file);
+}
+
+static void write_zeros_of_part(Writer *w, const Part *part) {
+    char text[REASON_TEXT];
+    const char *comma = "";
+    fprintf(w->file, ",\"zeros\":[");
+    for (int64_t i = 0; i < w->plan->tape.tensors[part->x].size; i++) {
+        if (part->dx[i] != 0) continue;
+        reason_of_part(w->plan, part, i, text);
+        write_zero(w, i, text, &comma);
+    }
+    putc(']', w->file);
+}
+
+/* A derivative is 0 for the tape's reason, dropped for example. */
+static void write_zeros_of_derivatives(Writer *w, const Item *item) {
+    const Part *part = item->part;
+    const char *comma = "";
+    fprintf(w->file, ",\"zeros\":[");
+    for (int64_t i = 0; i < item->like->size; i++) {
+        if (item->numbers[i] != 0 || i >= w->plan->tape.tensors[part->x].size) continue;
+        const int r = number_of_reason(part->reasons[i]);
+        if (r < REASONS) write_zero(w, i, reasons[r].words, &comma);
+    }
+    putc(']', w->file);
+}
+
+/* ---- tensors and units ----------------------------------------------------------------------- */
+
+static void write_tensor(Writer *w, int t) {
+    char name[NAME_TEXT], symbol[NAME_TEXT], gradient[NAME_TEXT];
+    const TapeTensor *x = &w->plan->tape.tensors[t];
+    full_name(w->plan, t, name);
+    name_of_tensor(w->plan, t, false, symbol);
+    name_of_gradient(w->plan, t, false, gradient);
+    fprintf(w->file, "%s\n{\"name\":", t ? "," : "");
+    json_write_string(w->file, name);
+    write_text(w->file, "symbol", symbol);
+    write_text(w->file, "gradient", gradient);
+    write_zeros_of_value(w, t);
+    if (x->grad) write_zeros_of_sum(w, "grad", t, x->grad, x->parts, true);
+    putc('}', w->file);
+}
+
+/* Is the sum of each row of dx 0, but for rounding, as in softmax? */
+static bool do_rows_cancel(const Plan *plan, const Part *part) {
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    for (int64_t start = 0; start < x->size; start += x->columns) {
+        double sum = 0, size = 0;
+        for (int64_t i = start; i < start + x->columns; i++) {
+            sum += part->dx[i];
+            size += fabs(part->dx[i]);
+        }
+        if (!(fabs(sum) <= size * (is_float32(x) ? 1e-6 : 1e-14))) return false;
+    }
+    return true;
+}
+
+static const char *const rule_names[] = {
+    [RULE_GENERAL] = "general", [RULE_MOVE] = "move", [RULE_PRODUCT] = "product",
+    [RULE_SOFTMAX] = "softmax", [RULE_EACH] = "each", [RULE_SPREAD] = "spread"};
+
+/* The page shows the derivatives of a row, and a question can ask for their number. */
+static bool wants_derivatives(const Plan *plan, const Part *part) {
+    const Json *list = json_get(plan->lesson, "questions");
+    for (const Json *question = list ? list->first : NULL; question; question = question->next)
+        if (json_integer(question, "line", -1) == plan->tape.lines[part->own->line].number &&
+            json_integer(question, "input", -1) == part->k)
+            return true;
+    return part->is_rowwise;
+}
+
+/* Column by column: [j,J,j,J,...] */
+static void write_derivatives(Writer *w, const Part *part) {
+    fprintf(w->file, ",\"jacobian\":[");
+    for (int64_t i = 0; i < w->plan->tape.tensors[part->x].size; i++) {
+        fputs(i ? ",[" : "[", w->file);
+        for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++) {
+            fprintf(w->file, "%s%d,", e > part->by.begin[i] ? "," : "", (int)part->by.of[e].j);
+            write_number(w->file, part->by.of[e].J);
+        }
+        putc(']', w->file);
+    }
+    putc(']', w->file);
+}
+
+static void write_part(Writer *w, const Part *part, bool is_first) {
+    fprintf(w->file, "%s{\"input\":%d", is_first ? "" : ",\n ", part->k);
+    write_zeros_of_part(w, part);
+    if (wants_derivatives(w->plan, part)) write_derivatives(w, part);
+    if (part->is_rowwise) fprintf(w->file, ",\"rowwise\":true");
+    if (part->is_rowwise && do_rows_cancel(w->plan, part)) fprintf(w->file, ",\"cancels\":true");
+    putc('}', w->file);
+}
+
+static void write_unit(Writer *w, int u) {
+    const Unit *unit = &w->plan->units[u];
+    fprintf(w->file, "%s\n{\"lines\":[%d,%d]", u ? "," : "", unit->first, unit->last);
+    if (unit->group >= 0) fprintf(w->file, ",\"group\":%d", unit->group);
+    if (unit->name) fprintf(w->file, ",\"name\":");
+    if (unit->name) json_write_string(w->file, unit->name);
+    if (unit->name ? unit->moves : w->plan->tape.lines[unit->first].right_moves)
+        fprintf(w->file, ",\"moves\":true");
+    fprintf(w->file, ",\"parts\":[");
+    for (int n = 0; n < unit->num_parts; n++) write_part(w, &unit->parts[n], n == 0);
+    fprintf(w->file, "]}");
+}
+
+/* ---- items ----------------------------------------------------------------------------------- */
+
+static void write_sign(FILE *file, const Item *item) {
+    if (!*item->note) {
+        json_write_string(file, item->text);
+        return;
+    }
+    putc('[', file);
+    json_write_string(file, item->text);
+    putc(',', file);
+    json_write_string(file, item->note);
+    putc(']', file);
+}
+
+/* Numbers that the page finds nowhere else. */
+static void write_own_numbers(Writer *w, const Item *item) {
+    const bool is_mean = item->of == ITEM_MEAN;
+    const int tensor = (int)(item->like - w->plan->tape.tensors);
+    if (is_mean || item->of == ITEM_DERIVATIVE || item->parts > 0)
+        write_numbers(w->file, "numbers", item->numbers,
+                      is_mean ? item->like->size / item->like->columns : item->like->size);
+    if (item->of == ITEM_DERIVATIVE) write_zeros_of_derivatives(w, item);
+    else if (item->parts > 0)
+        write_zeros_of_sum(w, "zeros", tensor, item->numbers, item->parts, false);
+}
+
+/* The name that the page knows: that of the tensor, or of its gradient. */
+static bool has_usual_name(const Plan *plan, const Item *item) {
+    char name[NAME_TEXT] = "";
+    const int tensor = (int)(item->like - plan->tape.tensors);
+    if (item->of == ITEM_VALUE) name_of_tensor(plan, tensor, false, name);
+    if (item->of == ITEM_GRADIENT) name_of_gradient(plan, tensor, false, name);
+    if (item->of == ITEM_PART) name_of_tensor(plan, item->part->y, false, name);
+    return strcmp(name, item->text) == 0;
+}
+
+static bool has_usual_format(const Item *item) {
+    if (item->of == ITEM_MEAN) return false;
+    const Format usual = format_of(item->numbers, item->like->size);
+    return usual.decimals == item->format.decimals && usual.exponent == item->format.exponent;
+}
+
+static void write_table(Writer *w, const Item *item) {
+    FILE *file = w->file;
+    fprintf(file, "{\"of\":\"%c\",\"tensor\":%d", item->of,
+            (int)(item->like - w->plan->tape.tensors));
+    if (!has_usual_name(w->plan, item)) write_text(file, "name", item->text);
+    write_text(file, "note", item->note);
+    if (!has_usual_format(item))
+        fprintf(file, ",\"format\":[%d,%d]", item->format.decimals, item->format.exponent);
+    if (item->part && item->of != ITEM_DERIVATIVE)
+        fprintf(file, ",\"part\":[%d,%d]", item->part->own->line, item->part->k);
+    if (item->parts > 0) fprintf(file, ",\"sum\":%d", item->parts);
+    write_own_numbers(w, item);
+    if (item->transposed) fprintf(file, ",\"turned\":true");
+    if (item->is_word) fprintf(file, ",\"word\":true");
+    if (item->is_small) fprintf(file, ",\"small\":true");
+    if (item->is_hidden) fprintf(file, ",\"hidden\":true");
+    putc('}', file);
+}
+
+static void write_items(Writer *w, const Formula *f, const Step *step) {
+    fprintf(w->file, ",\n \"items\":[");
+    for (int i = 0; i < f->count; i++) {
+        if (i) putc(',', w->file);
+        if (f->items[i].of == ITEM_SIGN) write_sign(w->file, &f->items[i]);
+        else if (f->items[i].of != ITEM_CONSTANT) write_table(w, &f->items[i]);
+        else {
+            const Part *p = step->part;
+            int64_t size = 0;
+            const RuledLine *line = &w->plan->tape.lines[w->plan->units[step->unit].last];
+            if (p) size = p->by.begin[w->plan->tape.tensors[p->x].size];
+            for (int n = 0; !p && n < line->num_parts; n++)
+                size += line->parts[n].rows.begin[w->plan->tape.tensors[line->out].size];
+            fprintf(w->file, "{\"of\":\"c\",\"hidden\":true");
+            write_numbers(w->file, "numbers", f->items[i].numbers, size);
+            putc('}', w->file);
+        }
+    }
+    putc(']', w->file);
+    if (f->main > 0) fprintf(w->file, ",\"main\":%d", f->main);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void write_worked(FILE *file, const Worked *worked, bool is_sum) {
+    if (*worked->note) {
+        json_write_string(file, worked->note);
+        return;
+    }
+    fputs(worked->op ? "{\"of\":[" : "[", file);
+    for (int n = 0; n < worked->count; n++)
+        fprintf(file, "%s%lld", n ? "," : "", (long long)worked->elements[n]);
+    if (is_sum && worked->terms > MOST_TERMS + 2) fprintf(file, ",-%lld", (long long)worked->terms);
+    fputs(worked->op ? "]}" : "]", file);
+}
+
+/* Is each number made from the elements at its own place? */
+static bool is_own_place(const Worked *worked, int64_t i) {
+    if (*worked->note || worked->op || worked->count == 0) return false;
+    for (int n = 0; n < worked->count; n++)
+        if (worked->elements[n] != i) return false;
+    return true;
+}
+
+/* Of all numbers, or of the weighted means. */
+typedef struct {
+    const Step *step;
+    const Formula *f;
+    const Recipe *recipe;
+    bool of_means;
+    const double *numbers;
+    int64_t size;
+    Format format;
+} Lines;
+
+static const char *form_of(const Lines *l) {
+    return l->of_means ? l->recipe->mean_form : l->recipe->form;
+}
+
+static void work_out(const Writer *w, const Lines *l, int64_t i, Worked *worked) {
+    if (l->of_means) worked_of_mean(w->plan, l->step, i, worked);
+    else worked_of(w->plan, l->step, l->f, l->recipe, i, worked);
+}
+
+static void write_cells(Writer *w, const Lines *l, const char *key) {
+    Worked worked;
+    const bool is_sum = strchr(form_of(l), '[') != NULL;
+    bool all_own = l->recipe->kind != WORKED_MOVE;
+    for (int64_t i = 0; i < l->size && all_own; i++) {
+        work_out(w, l, i, &worked);
+        all_own = is_own_place(&worked, i) && worked.terms == 1;
+    }
+    if (all_own) return;
+    fprintf(w->file, ",\"%s\":[", key);
+    for (int64_t i = 0; i < l->size; i++) {
+        work_out(w, l, i, &worked);
+        if (i) putc(',', w->file);
+        write_worked(w->file, &worked, is_sum);
+    }
+    putc(']', w->file);
+}
+
+/* A digit for each line; nothing if all are 0. */
+static void write_more(Writer *w, const Lines *l, const char *key) {
+    Worked worked;
+    bool any = false;
+    char *digits = memory_take(&w->plan->tape.memory, l->size + 1, 1);
+    for (int64_t i = 0; digits && i < l->size; i++) {
+        work_out(w, l, i, &worked);
+        const int more = worked_more(l->f, form_of(l), &worked, l->numbers[i], l->format);
+        digits[i] = (char)('0' + more);
+        any = any || more > 0;
+    }
+    if (any) write_text(w->file, key, digits);
+}
+
+static void write_lines(Writer *w, const Step *step, const Formula *f, const Recipe *r) {
+    const Item *main = &f->items[f->main];
+    Lines l = {step, f, r, false, main->numbers, main->like->size, main->format};
+    if (r->kind == WORKED_NONE) return;
+    fprintf(w->file, ",\n ");
+    fprintf(w->file, "\"form\":");
+    json_write_string(w->file, r->form);
+    write_text(w->file, "op", r->op);
+    write_text(w->file, "after", r->after);
+    write_cells(w, &l, "cells");
+    write_more(w, &l, "more");
+    if (!*r->mean_form) return;
+    const Part *part = step->part;
+    l.of_means = true;
+    l.numbers = part->means;
+    l.size = main->like->size / main->like->columns;
+    for (int i = 0; i < f->count; i++)
+        if (f->items[i].of == ITEM_MEAN) l.format = f->items[i].format;
+    write_text(w->file, "mean", r->mean_form);
+    write_cells(w, &l, "means");
+    write_more(w, &l, "moreOfMeans");
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The right gradient for the dy that arrives: its sum of dy J, with the right J. */
+static void write_right(Writer *w, const Step *step) {
+    const Part *part = step->part;
+    const TapeTensor *x = &w->plan->tape.tensors[part->x];
+    const double *dy = w->plan->tape.tensors[part->y].grad;
+    double *right = memory_take(&w->plan->tape.memory, x->size, sizeof *right);
+    for (int64_t i = 0; right && i < x->size; i++)
+        for (int64_t e = part->right.begin[i]; e < part->right.begin[i + 1]; e++)
+            right[i] += dy[part->right.of[e].j] * part->right.of[e].J;
+    if (right) write_numbers(w->file, "right", right, x->size);
+}
+
+static void write_words(Writer *w, const Step *step) {
+    static const char *const checks[] = {"", "right", "unchecked", "wrong"};
+    char text[SENTENCE_TEXT], checked[160];
+    bool passes_on;
+    if (!step->has_own_text) write_text(w->file, "text", step->text ? step->text : "");
+    sentence_of(w->plan, step, text);
+    write_text(w->file, "sentence", text);
+    const Check check = check_of_step(w->plan, step, checked, &passes_on);
+    write_text(w->file, "check", checks[check]);
+    write_text(w->file, "checked", checked);
+    if (passes_on) fprintf(w->file, ",\"passes\":true");
+}
+
+static int number_of_part(const Plan *plan, const Step *step) {
+    return (int)(step->part - plan->units[step->unit].parts);
+}
+
+static void write_step(Writer *w, int s) {
+    static const char *const kinds[] = {"cover", "forward", "start", "backward", "add"};
+    Plan *plan = w->plan;
+    const Step *step = &plan->steps[s];
+    Formula f;
+    Recipe r;
+    fprintf(w->file, "%s\n{\"at\":\"%s\",\"kind\":\"%s\"", s ? "," : "", step->name,
+            kinds[step->phase]);
+    if (step->phase == STEP_COVER) {
+        putc('}', w->file);
+        return;
+    }
+    fprintf(w->file, ",\"unit\":%d,\"tensor\":%d", step->unit, step->tensor);
+    if (step->part)
+        fprintf(w->file, ",\"part\":%d,\"rule\":\"%s\"", number_of_part(plan, step),
+                step->part->is_odd ? "odd" : rule_names[step->part->kind]);
+    else if (step->kind == RULE_MOVE) fprintf(w->file, ",\"rule\":\"move\"");
+    fprintf(w->file, ",\"%s\":%lld", step->is_said ? "look" : "most", (long long)step->look);
+    formula_of(plan, step, &f);
+    recipe_of(plan, step, &f, &r);
+    write_text(w->file, "title", f.title);
+    write_items(w, &f, step);
+    if (f.by_rows) fprintf(w->file, ",\"rows\":true");
+    if (!tensor_error()) write_lines(w, step, &f, &r);
+    if (step->phase == STEP_BACKWARD && step->part->planted) write_right(w, step);
+    fprintf(w->file, "\n ");
+    write_words(w, step);
+    putc('}', w->file);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void write_plan(FILE *file, Plan *plan) {
+    Writer w = {.plan = plan, .file = file};
+    fprintf(file, ",\n\"plan\":{\"tensors\":[");
+    for (int t = 0; t < plan->tape.num_tensors; t++) write_tensor(&w, t);
+    fprintf(file, "],\n\"units\":[");
+    for (int u = 0; u < plan->num_units; u++) write_unit(&w, u);
+    fprintf(file, "],\n\"steps\":[");
+    for (int s = 0; s < plan->num_steps && !tensor_error(); s++) write_step(&w, s);
+    fprintf(file, "],\n\"reasons\":[");
+    for (int r = 0; r < w.num_reasons; r++) {
+        if (r) putc(',', file);
+        json_write_string(file, w.reasons[r]);
+    }
+    fprintf(file, "]}");
+}
+
+/* The end of a list, behind its bracket. Its strings have no brackets: they are reasons. */
+static const char *end_of_list(const char *at) {
+    int depth = 0;
+    do {
+        at += strcspn(at, "[]");
+        depth += *at == '[' ? 1 : -1;
+    } while (*at++ && depth > 0);
+    return at;
+}
+
+/* The lesson without its last bracket, and without the Jacobians: the plan says all that follows
+ * from them. (In a string the quotes would have backslashes.) */
+static void write_facts(FILE *file, const char *lesson) {
+    static const char key[] = ",\"jacobian\":[";
+    const char *end = strrchr(lesson, '}');
+    for (const char *next = strstr(lesson, key); next; next = strstr(lesson, key)) {
+        fwrite(lesson, 1, (size_t)(next - lesson), file);
+        lesson = end_of_list(next + strlen(key) - 1);
+    }
+    fwrite(lesson, 1, (size_t)(end - lesson), file);
+}
+
+bool plan_write_lesson(FILE *file, char *lesson) {
+    Plan plan;
+    write_facts(file, lesson);
+    Json *tree = json_read(lesson);
+    if (!tree) return false;
+    if (plan_make(&plan, tree)) write_plan(file, &plan);
+    putc('}', file);
+    plan_free(&plan);
+    free(tree);
+    return !tensor_error();
+}
