@@ -890,6 +890,44 @@ START_TEST(wrong_rules) {
 }
 END_TEST
 
+/* ---- the data of the page -------------------------------------------------------------------- */
+
+/* A step of the page is a step of the plan. */
+static void expect_step(const Json *data, const Step *step) {
+    Formula f;
+    const Json *cells = json_get(data, "cells");
+    ck_assert_str_eq(json_text(data, "at", ""), step->name);
+    if (step->phase == STEP_COVER) return;
+    formula_of(&plan, step, &f);
+    ck_assert_str_eq(json_text(data, "title", ""), f.title);
+    ck_assert_int_eq(json_integer(data, "main", 0), f.main);
+    ck_assert_int_eq(json_integer(data, step->is_said ? "look" : "most", -1), step->look);
+    if (cells) ck_assert_int_eq(cells->count, result_of(step)->size);
+    ck_assert(!step->part || json_integer(data, "part", -1) >= 0);
+}
+
+START_TEST(data_of_the_page) {
+    char *text = lessons_as_json(cases[_i].number, cases[_i].number, cases[_i].options);
+    Json *page = json_read(text);
+    ck_assert_msg(page != NULL, "%s", tensor_error());
+    for (int part = 0; open_part(_i, part, false); part++) {
+        const Json *lesson = json_at(json_get(page, "lessons"), part);
+        const Json *data = json_get(lesson, "plan");
+        const Json *step = json_get(data, "steps")->first;
+        ck_assert_int_eq(json_get(data, "steps")->count, plan.num_steps);
+        ck_assert_int_eq(json_get(data, "units")->count, plan.num_units);
+        ck_assert_int_eq(json_get(data, "tensors")->count, plan.tape.num_tensors);
+        for (int i = 0; i < plan.num_steps; i++, step = step->next)
+            expect_step(step, &plan.steps[i]);
+        const Json *line = json_at(json_get(json_get(lesson, "tape"), "lines"), 1);
+        ck_assert_ptr_null(json_get(json_at(json_get(line, "backward"), 0), "jacobian"));
+        close_plan();
+    }
+    free(page);
+    free(text);
+}
+END_TEST
+
 /* ---- other tapes ----------------------------------------------------------------------------- */
 
 static Tensor *draw(const char *name, Shape shape) {
@@ -987,6 +1025,7 @@ int main(void) {
     tcase_add_test(tcase, checks);
     tcase_add_loop_test(tcase, checks_and_reasons_of_lessons, 0, CASES);
     tcase_add_test(tcase, sentences);
+    tcase_add_loop_test(tcase, data_of_the_page, 0, CASES);
     tcase_add_test(tcase, wrong_rules);
     tcase_add_test(tcase, kinds_of_other_ops);
     tcase_add_test(tcase, names_that_are_sums);
