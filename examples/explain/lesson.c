@@ -458,9 +458,12 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
     if (opened && file) lesson_write_json(&lesson, file);
     lesson_close(&lesson);
     data_close(file, json);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    if (tensor_error()) {
+        free(json);
+        return NULL;
+    }
+    char *fitting = realloc(json, strlen(json) + 1);
+    return fitting ? fitting : json;
 }
 
 static bool is_asked(const LessonKind *kind, int first, int last, char part) {
