@@ -55,6 +55,8 @@ $(BUILD)/obj/wasm/sources.o: $(SOURCED:.o=.c) $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) -I. -MMD -MP -c $< -o $@
 # -O2 saves a tenth of additive attention's time, and costs 700 bytes.
 $(BUILD)/obj/wasm/tensor/fast/fast.o: WASM_SPEED = -O2
+# All that is done once for an answer only has to be small.
+$(BUILD)/obj/wasm/examples/explain/%.o: WASM_SPEED = -Oz
 $(BUILD)/live.wasm: $(WASM)
 	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
 # gzip -n stores no name and no time: the same sources, clang and C library make the same bytes.

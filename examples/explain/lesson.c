@@ -379,10 +379,9 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     wrong_write(file);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     rule_write(&l->planting, file);
-    if (!rule_write_right(&l->planting, file)) return false;
     program_write(file, l->number, l->kind->part);
     fprintf(file, ",\n\"tape\":");
-    if (!tape_write_json(file)) return false;
+    if (!tape_write_json(file) || !rule_write_right(&l->planting, file)) return false;
     putc('}', file);
     if (ferror(file)) tensor_fail("the lesson could not be written");
     return !tensor_error();

@@ -478,26 +478,52 @@ static const char *end_of_list(const char *at) {
     return at;
 }
 
-/* The lesson without its last bracket, and without the Jacobians: the plan says all that follows
- * from them. (In a string the quotes would have backslashes.) */
-static void write_facts(FILE *file, const char *lesson) {
-    static const char key[] = ",\"jacobian\":[";
+static bool is_whole_gradient(const Plan *plan, const Part *part) {
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    for (int64_t i = 0; i < x->size; i++)
+        if (part->dx[i] != x->grad[i]) return false;
+    return x->parts == 1;
+}
+
+/* Writes what stands before a list that has this key, and passes over the list if it is left out;
+ * false if there is none. */
+static bool copy_to(FILE *file, const char **at, const char *key, bool left_out) {
+    const char *next = strstr(*at, key);
+    if (!next) return false;
+    const char *end = end_of_list(next + strlen(key) - 1);
+    fwrite(*at, 1, (size_t)((left_out ? next : end) - *at), file);
+    *at = end;
+    return true;
+}
+
+/* The lesson without its last bracket, and without what the page does not need: the Jacobians,
+ * since the plan says all that follows from them, and each dx that is the whole gradient. (In a
+ * string the quotes would have backslashes.) */
+static void write_facts(FILE *file, const char *lesson, const Plan *plan) {
     const char *end = strrchr(lesson, '}');
-    for (const char *next = strstr(lesson, key); next; next = strstr(lesson, key)) {
-        fwrite(lesson, 1, (size_t)(next - lesson), file);
-        lesson = end_of_list(next + strlen(key) - 1);
+    const bool is_ours = json_integer(plan->lesson, "number", 0) > 0; /* not a file of a reader's */
+    for (int l = 0; l < plan->tape.num_lines && is_ours; l++)
+        for (int n = 0; n < plan->tape.lines[l].num_parts; n++) {
+            const Part *part = &plan->tape.lines[l].parts[n];
+            copy_to(file, &lesson, ",\"dx\":[", is_whole_gradient(plan, part));
+            copy_to(file, &lesson, ",\"jacobian\":[", true);
+        }
+    while (copy_to(file, &lesson, ",\"jacobian\":[", true)) {
     }
     fwrite(lesson, 1, (size_t)(end - lesson), file);
 }
 
-bool plan_write_lesson(FILE *file, char *lesson) {
-    Plan plan;
-    write_facts(file, lesson);
-    Json *tree = json_read(lesson);
-    if (!tree) return false;
-    if (plan_make(&plan, tree)) write_plan(file, &plan);
-    putc('}', file);
+bool plan_write_lesson(FILE *file, const char *lesson) {
+    Plan plan = {.lesson = NULL};
+    char *copy = strdup(lesson); /* reading overwrites it */
+    Json *tree = copy ? json_read(copy) : tensor_fail("out of memory for a lesson");
+    if (tree && plan_make(&plan, tree)) {
+        write_facts(file, lesson, &plan);
+        write_plan(file, &plan);
+        putc('}', file);
+    }
     plan_free(&plan);
     free(tree);
+    free(copy);
     return !tensor_error();
 }

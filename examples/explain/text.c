@@ -335,9 +335,10 @@ static void show_mean(const Step *step, const Formula *f, const Recipe *r, int64
 /* A number that only moves says from where: "K[1, 0]". */
 static void source_text(const Formula *f, const Recipe *r, const Worked *w, char line[LINE_TEXT]) {
     char place[PLACE_TEXT];
-    const bool any = r->kind == WORKED_MOVE;
+    const bool any = r->form[1] == '*';
     if (w->terms != 1 || w->count == 0) return;
-    const Item *from = &f->items[any ? w->elements[0] : strtol(r->form + 2, NULL, 10)];
+    const char *number = r->form + strcspn(r->form, "@") + 1;
+    const Item *from = &f->items[any ? w->elements[0] : strtol(number, NULL, 10)];
     place_text(from->like, w->elements[any], place);
     snprintf(line, LINE_TEXT, "%s%s", from->text, place);
 }

@@ -127,7 +127,8 @@ static void form_forward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     const int count = formula_tokens(plan, r->line, tokens);
     if (moves) {
         r->kind = WORKED_MOVE;
-        put(r->form, "@*");
+        if (r->line->num_in == 1) put(r->form, "@%d", r->items[0]);
+        else put(r->form, "@*");
         r->after = ", moved";
     } else if (r->line->product.P > 0) {
         r->kind = WORKED_PRODUCT;
@@ -339,7 +340,7 @@ static void read_forward(const Plan *plan, const Step *step, const Recipe *r, in
     switch (r->kind) {
     case WORKED_MOVE: {
         const Source from = unit->name ? unit->moves[j] : r->line->right_moves[j];
-        read(w, r->items[from.k]);
+        if (r->line->num_in > 1) read(w, r->items[from.k]);
         read(w, from.i);
         return;
     }

@@ -13,7 +13,7 @@ function otherNumbers(step, other) {
     const made = step.part.line.result.name,
         line = lines.find(each => each.result.name === made && each.inputs.includes(same));
     const k = line && (line.inputs[step.part.k] === same ? step.part.k : line.inputs.indexOf(same));
-    return line?.backward[k] ? line.backward[k].dx.map(Number) : null;
+    return line?.parts.find(part => part.k === k)?.dx || null;
 }
 
 /* What the two states are called: [this one, the other]. */

@@ -65,7 +65,7 @@ function unitOf({ plan, groups, tape: { lines } }, { lines: [first, last], group
 
 /* What a unit adds to the gradient of an input: {line, k, tensor, dx, zeros, jacobian, rowwise, cancels}, of its first line. */
 const partOf = (plan, line, { input: k, zeros, ...more }) => ({ ...more, line, k, tensor: line.inputs[k],
-    dx: line.backward[k].dx.map(Number), zeros: reasonsIn(plan, zeros) });
+    dx: (line.backward[k].dx || line.inputs[k].grad).map(Number), zeros: reasonsIn(plan, zeros) });
 
 function connectPlan(lesson) {
     lesson.groups = []; /* of lines that can be folded */
