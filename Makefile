@@ -71,8 +71,8 @@ ISAS     = $(if $(AARCH64),neon,baseline $(if $(X86_64),avx2 avx512))
 AVX2     = -mavx2 -mfma $(UNALIGN)
 AVX512   = $(AVX2) -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512
 
-# The shared library: programs look for the name with the version without its last number, 0.1 for
-# 0.1.0. macOS writes the version before the suffix, and looks for a library whose name begins with
+# The shared library: programs look for the name with the version without its last number, 0.2 for
+# 0.2.0. macOS writes the version before the suffix, and looks for a library whose name begins with
 # @rpath in the folders that a program gives with -rpath. nodelete: dlclose does not unload it, since
 # a thread that ends later calls the allocator. (macOS never unloads a library with thread-local
 # variables.)

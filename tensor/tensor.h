@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define TAPEHEAD_VERSION "0.1.0" /* the Makefile reads it here */
+#define TAPEHEAD_VERSION "0.2.0" /* the Makefile reads it here */
 
 #define TENSOR_MAX_DIMS 8
 

@@ -62,6 +62,8 @@ static void write_page(FILE *file, const void *context) {
             write_element(file, "style", page_css, page_css_size);
         } else if (is_mark(line, size, "<!-- data -->")) {
             write_data(file, page->json);
+        } else if (is_mark(line, size, "<!-- version -->")) {
+            fputs("  <p>This page was made by Tapehead " TAPEHEAD_VERSION ".</p>\n", file);
         } else if (is_mark(line, size, "<!-- wasm -->")) {
             write_wasm(file, page);
         } else if (is_mark(line, size, "<!-- script -->")) {

@@ -1903,6 +1903,7 @@ START_TEST(page_of_the_lessons) {
     slurp(path("page.html"), page, sizeof page);
     ck_assert_msg(strlen(page) < 1000 * KB, "the page has %zu bytes", strlen(page));
     ck_assert_uint_gt(module_in(page), 100 * KB);
+    ck_assert_ptr_nonnull(strstr(page, "by Tapehead " TAPEHEAD_VERSION "."));
 }
 END_TEST
 
