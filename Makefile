@@ -158,7 +158,7 @@ $(BUILD)/obj/%.avx512.o: %.c $(BUILD)/flags
 # size, and so are kernels that only the oldest CPUs need.
 $(BUILD)/obj/tensor/fast/%.o $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(BUILD)/obj/tensor/kernels/plain.o: SPEED =
-$(BUILD)/obj/tensor/math/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
+$(BUILD)/obj/tensor/operations/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # In matmul.c the compiler may fuse: the sums of a product are chains of fused multiply-adds. With a
 # sanitizer nothing is fused, because its checks would stand between some products and sums.

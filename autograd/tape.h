@@ -4,7 +4,7 @@
 #define TAPEHEAD_TAPE_H
 
 #include "autograd.h"
-#include "../tensor/math/operations.h"
+#include "../tensor/operations/operations.h"
 
 enum { OP_INPUTS = 7, SAVED = 3 };
 

@@ -1,5 +1,5 @@
-/* internal.h - storage and views, for tensor/ and autograd/. Arithmetic is in math/operations.h.
- * Every function that returns a Tensor * returns a new reference. */
+/* internal.h - storage and views, for tensor/ and autograd/. What computes with them is in
+ * operations/operations.h. Every function that returns a Tensor * returns a new reference. */
 #ifndef TAPEHEAD_TENSOR_INTERNAL_H
 #define TAPEHEAD_TENSOR_INTERNAL_H
 

@@ -11,7 +11,7 @@
  * line; the first suffix is placed as if it began two columns further right.
  *
  * Nothing is allocated. The recursion is at most TENSOR_MAX_DIMS deep. */
-#include "math/operations.h"
+#include "operations/operations.h"
 
 #include <math.h>
 #include <string.h>

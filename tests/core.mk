@@ -4,7 +4,7 @@
 # of the rest of the library. So HOST compiles them with tensor/more/, tensor/files/, autograd/more/ and nn/more/, but
 # without tensor/fast/: every kernel of the core, every allocation and every part of a work is the core's own.
 HOST        = cc
-CORE_C      = $(wildcard tensor/*.c tensor/math/*.c tensor/kernels/*.c tensor/alone/*.c autograd/*.c autograd/ops/*.c nn/*.c)
+CORE_C      = $(wildcard tensor/*.c tensor/operations/*.c tensor/kernels/*.c tensor/alone/*.c autograd/*.c autograd/ops/*.c nn/*.c)
 CORE_FLAGS  = -std=c11 $(call exact,$(CPPFLAGS) $(CFLAGS)) -DTAPEHEAD_CORE $(if $(findstring tcc,$(CC)),,-pedantic -ffp-contract=off $(WARN))
 CORE_SUITES = $(patsubst %,$(BUILD)/tests/test_%,tensor print random tape ops golden attention function seeds nn notebook)
 # tcc's code calls functions of its own library.

@@ -10,8 +10,8 @@
  *   3. kernels.h and more/more_kernels.h: declare its two tables. dispatch.c: add them to
  *      list_tables, with the test that tells whether the CPU can run them. TAPEHEAD_ISA=name then
  *      forces them.
- *   4. tests/suites/library/common_kernels.c: add the table to find_tables. test_kernels compares each
- * kernel with the plain one. test_products compares the tables that have FMA: the bits must be
+ *   4. tests/suites/library/common_kernels.c: add the table to find_tables. test_kernels compares
+ * each kernel with the plain one. test_products compares the tables that have FMA: the bits must be
  * equal. For a CPU that you do not have, tests/checks/ports builds all and runs the suites under
  * qemu.
  */

@@ -4,7 +4,7 @@
 #ifndef TAPEHEAD_TENSOR_FILE_H
 #define TAPEHEAD_TENSOR_FILE_H
 
-#include "../math/operations.h"
+#include "../operations/operations.h"
 
 #include <dirent.h>
 

@@ -3,7 +3,7 @@
  * Every kernel exists first as a plain loop (plain.inc, plain_any.inc), for every type that makes
  * sense. Fast kernels override some of them, each for one instruction set (fast/isa.h) and for
  * float32; only the matrix product also has a fast kernel for float64. fast/dispatch.c chooses when
- * the first kernel is needed. No kernel takes a Tensor: tensor/math/ calls them for tensors. */
+ * the first kernel is needed. No kernel takes a Tensor: operations/ calls them for tensors. */
 #ifndef TAPEHEAD_TENSOR_KERNELS_H
 #define TAPEHEAD_TENSOR_KERNELS_H
 

@@ -1,7 +1,7 @@
 /* adamw_step.c - a step of AdamW: one kernel writes three tensors in one pass over memory. */
 #include "more_kernels.h"
 
-#include "../math/operations.h"
+#include "../operations/operations.h"
 #include "../parts.h"
 
 /* Checks that x has the shape and type of first. Unless x is the gradient, also checks that x can

@@ -2,7 +2,7 @@
 #ifndef TAPEHEAD_TENSOR_ADDITIVE_BATCHES_H
 #define TAPEHEAD_TENSOR_ADDITIVE_BATCHES_H
 
-#include "../math/operations.h"
+#include "../operations/operations.h"
 #include "more_kernels.h"
 
 /* Additive attention of q (B, Q, H), k (B, K, H) and w (1, H), all contiguous: y (B, Q, K) =

@@ -2,7 +2,7 @@
 #ifndef TAPEHEAD_TENSOR_ATTENTION_HEADS_H
 #define TAPEHEAD_TENSOR_ATTENTION_HEADS_H
 
-#include "../math/operations.h"
+#include "../operations/operations.h"
 #include "more_kernels.h"
 
 /* dropout(softmax(scale q k' + window or bias)) v where the mask allows: q (B, H, Q, D), k (B, H,

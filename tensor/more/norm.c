@@ -1,7 +1,7 @@
 /* norm.c - the norm of a tensor, right even at the ends of the range. */
 #include "more_kernels.h"
 
-#include "../math/operations.h"
+#include "../operations/operations.h"
 
 double tensor_norm(const Tensor *x) {
     return tensor_measure("norm", x, tensor_more_kernels()->norm);

@@ -3,7 +3,7 @@
 #ifndef TESTS_COMMON_KERNELS_H
 #define TESTS_COMMON_KERNELS_H
 
-#include "../../../tensor/math/operations.h"
+#include "../../../tensor/operations/operations.h"
 #include "../../../tensor/more/more_kernels.h"
 
 #include <check.h>

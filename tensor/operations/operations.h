@@ -1,9 +1,9 @@
-/* operations.h - arithmetic on whole tensors of any strides, without gradients. These functions
+/* operations.h - operations on whole tensors of any strides, without gradients. These functions
  * join storage and views (internal.h) with the kernels, and check nothing unless they say so. Every
  * function that returns a Tensor * returns a new reference, or NULL with a pending error. If memory
  * runs out during the computation, an error is pending and the result is not computed. */
-#ifndef TAPEHEAD_TENSOR_MATH_H
-#define TAPEHEAD_TENSOR_MATH_H
+#ifndef TAPEHEAD_TENSOR_OPERATIONS_H
+#define TAPEHEAD_TENSOR_OPERATIONS_H
 
 #include "../internal.h"
 #include "../kernels/kernels.h"
