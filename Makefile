@@ -9,7 +9,7 @@
 
 .DEFAULT_GOAL = all
 VERSION := $(shell sed -n 's/.*define TAPEHEAD_VERSION "\([^"]*\)".*/\1/p' tensor/tensor.h)
-BUILD   = $(if $(CORE),build/alone,build)
+BUILD   = $(if $(CORE),build/core-only,build)
 # CPPFLAGS and CFLAGS are for each call of the compiler, LDFLAGS and LDLIBS for each link, LIBDIR,
 # INCLUDEDIR, DOCDIR and DESTDIR for install.
 CFLAGS ?= -O2 -g
@@ -105,9 +105,9 @@ EXPORTS  = $(BUILD)/exports.$(if $(WINDOWS),def,map)
 # What there is to build ---------------------------------------------------------------------
 
 KERNELS  = $(patsubst %,tensor/fast/%.c,fast matmul attention_tiles) # all else is compiled once
-# What the core does by itself.
-ALONE    = $(wildcard tensor/alone/*.c) autograd/ops/composed_attention.c
-LIBRARY  = $(sort $(filter-out $(KERNELS) $(ALONE) $(ELSEWHERE),$(wildcard tensor/*.c tensor/*/*.c \
+# What the core does, and the rest of the library in another way.
+REPLACED = $(wildcard tensor/simple/*.c) autograd/ops/composed_attention.c
+LIBRARY  = $(sort $(filter-out $(KERNELS) $(REPLACED) $(ELSEWHERE),$(wildcard tensor/*.c tensor/*/*.c \
              autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))
 ELSEWHERE = tensor/files/$(if $(WINDOWS),replace,win32).c # what only other systems need
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h

@@ -66,10 +66,10 @@ Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 
 /* ---- memory -------------------------------------------------------------------------------- */
 /* The core declares memory (here), work in parts (parts.h) and the table of kernels (kernels.h);
- * alone/ defines them for the core by itself, fast/ for the whole library. */
+ * simple/ defines them for the core by itself, fast/ for the whole library. */
 
 /* A block of memory, not initialised. With tensor/fast/ it is 64-byte aligned, and the 128 bytes
- * after it may be read, which fast kernels need; alone/ has malloc's blocks. NULL and an error on
+ * after it may be read, which fast kernels need; simple/ has malloc's blocks. NULL and an error on
  * failure. size is an int64_t, so that a size that is too large for the machine is an error, and
  * not cut off by a cast. */
 void *tensor_cache_alloc(int64_t size);

@@ -1,5 +1,5 @@
-/* parts.h - work that is cut into parts, which threads may share. alone/one_thread.c does all parts
- * on the calling thread, fast/pool.c shares them. */
+/* parts.h - work that is cut into parts, which threads may share. simple/one_thread.c does all
+ * parts on the calling thread, fast/pool.c shares them. */
 #ifndef TAPEHEAD_TENSOR_PARTS_H
 #define TAPEHEAD_TENSOR_PARTS_H
 

@@ -28,7 +28,7 @@ SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data plan
              rulebox exercise change panels share save paper keys page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
-WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/alone/one_thread.c \
+WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/simple/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,check html tables text),$(wildcard examples/explain/*.c)) \
              examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map plural utf8)) $(BUILD)/obj/wasm/sources.o

@@ -83,7 +83,7 @@ extern const Kernels tensor_kernels_baseline;                    /* not on AArch
 extern const Kernels tensor_kernels_neon;                        /* on AArch64 */
 extern const Kernels tensor_kernels_avx2, tensor_kernels_avx512; /* on x86-64 */
 
-/* alone/table.c returns the plain kernels; fast/dispatch.c the table for this machine, or the one
+/* simple/table.c returns the plain kernels; fast/dispatch.c the table for this machine, or the one
  * that TAPEHEAD_ISA names. */
 const Kernels *tensor_kernels(void);
 

@@ -62,7 +62,7 @@ int run_line(const char *before, const char *after) {
 int run(const char *arguments) { return run_line("", arguments); }
 
 bool has_fast_kernels(void) {
-#ifdef CORE_ALONE
+#ifdef CORE_ONLY
     return false;
 #endif
     const char *isa = getenv("TAPEHEAD_ISA");

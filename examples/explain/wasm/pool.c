@@ -1,5 +1,5 @@
 /* pool.c - for WebAssembly, which has one thread here, in place of tensor/fast/pool.c: what
- * tensor/alone/one_thread.c leaves open. */
+ * tensor/simple/one_thread.c leaves open. */
 #include "../../../tensor/tensor.h"
 
 /* Tests set these variables, so that threads share small tensors, too; here the variables change

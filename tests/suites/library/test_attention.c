@@ -1023,7 +1023,7 @@ int main(void) {
     tcase_add_loop_test(fused, a_result_that_is_gone, 0, 2);
     tcase_add_test(fused, a_mask_must_stay_as_it_was);
     tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
-#ifndef CORE_ALONE /* these count blocks of the allocator of tensor/fast/ */
+#ifndef CORE_ONLY /* these count blocks of the allocator of tensor/fast/ */
     tcase_add_test(fused, memory_grows_with_the_length_alone);
     tcase_add_test(fused, scores_are_let_go);
     tcase_add_test(fused, dropped_weights_are_let_go);

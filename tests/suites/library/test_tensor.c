@@ -99,7 +99,7 @@ static void expect_made(Tensor *x, DType dtype, Shape shape, const double *want,
     ck_assert(!x->requires_grad);
     ck_assert_int_eq(x->refs, 1);
     ck_assert_uint_eq(x->storage->version, 0);
-#ifndef CORE_ALONE /* whose memory is malloc's */
+#ifndef CORE_ONLY /* whose memory is malloc's */
     ck_assert_uint_eq((uintptr_t)x->data % 64, 0);
 #endif
     expect_numbers(x, want, n);
@@ -509,7 +509,7 @@ END_TEST
 START_TEST(freed_memory_is_used_again) {
     const char *setting = getenv("TAPEHEAD_CACHE");
     if (setting && strcmp(setting, "0") == 0) return;
-#ifdef CORE_ALONE /* it has no cache */
+#ifdef CORE_ONLY /* it has no cache */
     return;
 #endif
     for (int64_t n = 1; n < 1 << 20; n *= 3) {

@@ -1,5 +1,5 @@
-/* alone.c - what the suites and the notebook call of tensor/fast/, for make CORE=1, where it is not
- * there: one thread, no cache, and the plain kernels. */
+/* without_fast.c - what the suites and the notebook call of tensor/fast/, for make CORE=1, where it
+ * is not there: one thread, no cache, and the plain kernels. */
 #include "../../tensor/more/more_kernels.h"
 
 double worth_a_thread;
