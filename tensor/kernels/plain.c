@@ -5,8 +5,8 @@
  * tensor_kernels()->softmax[F32] is softmax_f32, which is NAME(softmax) of plain.inc with REAL =
  * float, unless a fast kernel (fast.c, matmul.c) overrides it.
  *
- * plain.inc has the kernels of floats, plain_any.inc kernels of any type, plain_whole.inc kernels
- * of int64 and bool, plain_matmul.inc the product of matrices. */
+ * plain.inc has the kernels of floats, plain_any.inc kernels of any type, plain_integers.inc
+ * kernels of int64 and bool, plain_matmul.inc the product of matrices. */
 #include "kernels.h"
 #include "plain_math.h"
 
@@ -67,12 +67,12 @@ static double distance_i64(int64_t a, int64_t b) { return (double)((uint64_t)a -
 #define FOR_NUMBER(...) __VA_ARGS__
 #include "plain_matmul.inc"
 
-#include "plain_whole.inc"
+#include "plain_integers.inc"
 #define REAL       bool
 #define NAME(name) name##_bool
 #define NUMBER(s)  ((s) != 0)
 #define FOR_NUMBER(...)
-#include "plain_whole.inc"
+#include "plain_integers.inc"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
