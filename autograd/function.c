@@ -1,8 +1,8 @@
 /* function.c - ag_call: an op that a program defines by its own forward and backward.
  *
  * The engine calls both while it records a node or walks the tape, and both may apply ops. Each
- * of them runs apart (tape.h). What a program returns is checked here; everything else about the op
- * is the same as for the ops of the library. */
+ * of them runs apart (engine.h). What a program returns is checked here; everything else about the
+ * op is the same as for the ops of the library. */
 #include "op.h"
 
 /* One call of a program's function. */

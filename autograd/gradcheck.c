@@ -12,7 +12,7 @@
  * cannot check it. */
 #include "gradcheck.h"
 
-#include "tape.h"
+#include "engine.h"
 
 #include <float.h>
 

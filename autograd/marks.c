@@ -1,5 +1,5 @@
 /* marks.c - what a program says about one tensor: it requires a gradient, keeps it, has a name. */
-#include "tape.h"
+#include "engine.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef TAPEHEAD_OP_H
 #define TAPEHEAD_OP_H
 
-#include "tape.h"
+#include "engine.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
-/* tape.h - the tape, for the files of autograd/: what it records of each op, and how one applies
- * and differentiates an op. */
-#ifndef TAPEHEAD_TAPE_H
-#define TAPEHEAD_TAPE_H
+/* engine.h - the engine, for the files of autograd/: what the tape records of each op, and how one
+ * applies and differentiates an op. */
+#ifndef TAPEHEAD_ENGINE_H
+#define TAPEHEAD_ENGINE_H
 
 #include "autograd.h"
 #include "../tensor/operations/operations.h"
