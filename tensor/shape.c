@@ -39,6 +39,24 @@ int tensor_shape_dim_or_scalar(const char *op, Shape shape, int dim) {
     return shape.ndim == 0 && (dim == 0 || dim == -1) ? 0 : tensor_shape_dim(op, shape, dim);
 }
 
+int tensor_shape_new_dim(const char *op, const char *x_is, Shape x, int dim) {
+    const int ndim = x.ndim + 1, d = dim < 0 ? dim + ndim : dim;
+    if (ndim <= TENSOR_MAX_DIMS && d >= 0 && d < ndim) return d;
+    if (ndim > TENSOR_MAX_DIMS)
+        tensor_fail("%s: %s %s: a tensor has at most %d dimensions", op, x_is, tensor_shape_text(x),
+                    TENSOR_MAX_DIMS);
+    else
+        tensor_fail("%s: %s %s: there is no place for a dimension %d", op, x_is,
+                    tensor_shape_text(x), dim);
+    return -1;
+}
+
+bool tensor_shape_check_ndim(const char *op, Shape x, Shape asked) {
+    if (asked.ndim >= 0 && asked.ndim <= TENSOR_MAX_DIMS) return true;
+    return tensor_fail("%s: x is %s and %d dimensions are asked for: there may be 0 to %d", op,
+                       tensor_shape_text(x), asked.ndim, TENSOR_MAX_DIMS);
+}
+
 Shape tensor_shape_without(Shape shape, int dim) {
     for (int d = dim; d + 1 < shape.ndim; d++) shape.dim[d] = shape.dim[d + 1];
     shape.ndim--;

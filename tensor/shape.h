@@ -33,6 +33,11 @@ bool tensor_shape_broadcast(Shape a, Shape b, Shape *out);
 int tensor_shape_dim(const char *op, Shape shape, int dim);
 /* The same, but a scalar has a dimension 0 or -1, as in PyTorch. */
 int tensor_shape_dim_or_scalar(const char *op, Shape shape, int dim);
+/* The place of a new dimension dim in x; -1 and an error, in which x_is stands before x, if there
+ * is none. */
+int tensor_shape_new_dim(const char *op, const char *x_is, Shape x, int dim);
+/* Checks what is asked of x: a Shape that a program fills in may have any ndim. */
+bool tensor_shape_check_ndim(const char *op, Shape x, Shape asked);
 Shape tensor_shape_without(Shape shape, int dim);
 void tensor_shape_strides(Shape shape, int64_t *stride); /* row-major */
 
