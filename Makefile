@@ -120,6 +120,9 @@ SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) tensor/numbe
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
 EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(wildcard examples/*.c))
+# A program's own parts are in the folder of its name; the makefiles in explain/ and exercises/ know theirs.
+parts    = $(call objects,$(wildcard examples/$(1)/*.c))
+WITH_PARTS = $(filter-out explain exercises,$(notdir $(basename $(wildcard examples/*.c))))
 COMMON   = $(call objects,$(filter-out $(if $(WINDOWS),,%/windows.c),$(wildcard examples/common/*.c)))
 
 include examples/explain/explain.mk
@@ -175,6 +178,7 @@ $(BUILD)/$(SHARED): $(OBJECTS) $(BUILD)/sources $(EXPORTS)
 	$(if $(SONAME),@ln -sf $(@F) $(BUILD)/$(SONAME))
 $(EXAMPLES): $(BUILD)/%$(EXE): $(BUILD)/obj/examples/%.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) $(LIBS)
+$(foreach program,$(WITH_PARTS),$(eval $(BUILD)/$(program)$(EXE): $(call parts,$(program))))
 # What the shared library exports: the functions of the public headers, a name per line. A program
 # may have functions of its own by any other name.
 $(BUILD)/exports: $(HEADERS)

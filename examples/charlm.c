@@ -7,11 +7,11 @@
  * B sequences in a batch, T characters of each, C the width, V different characters. The sections:
  * the model, its quality, its text, its attention, its backward, training.
  */
-#include "common/corpus.h"
-#include "common/draw.h"
+#include "charlm/corpus.h"
+#include "charlm/draw.h"
 #include "common/plural.h"
 #include "common/training.h"
-#include "common/trigram.h"
+#include "charlm/trigram.h"
 #include "explain/recording.h"
 
 #include <inttypes.h>

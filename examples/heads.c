@@ -12,7 +12,7 @@
  * sections: the model, the sequences, training, importance, one example step by step, main.
  */
 #include "common/plural.h"
-#include "common/rank.h"
+#include "heads/rank.h"
 #include "common/training.h"
 #include "explain/recording.h"
 

@@ -9,10 +9,10 @@
  * the variance of y. The sections: the model, the loss, the start, training, the result, main.
  */
 #include "../nn/nn.h"
-#include "common/fit.h"
+#include "kernel_regression/fit.h"
 #include "common/output.h"
 #include "common/training.h"
-#include "common/valley.h"
+#include "kernel_regression/valley.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
  * the two side by side: the names are the notebook's, and In [11] there is cell(11) here.
  */
 #include "../nn/nn.h"
-#include "common/cell.h"
+#include "notebook/cell.h"
 #include "common/training.h"
 
 #include <math.h>

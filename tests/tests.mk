@@ -38,8 +38,8 @@ $(foreach room,$(ROOMS),$(eval $(call suite_rule,$(room))))
 $(BESIDE): $(BUILD)/%: $(BUILD)/obj/%.o
 $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
-$(BUILD)/tests/test_attention_map $(BUILD)/tests/test_charlm $(BUILD)/tests/test_heads: $(COMMON)
-$(BUILD)/tests/test_pronounce: $(call objects,$(wildcard examples/pronounce/*.c)) $(COMMON)
+$(patsubst %,$(BUILD)/tests/test_%,attention_map charlm heads pronounce): $(COMMON)
+$(foreach program,charlm heads pronounce,$(eval $(BUILD)/tests/test_$(program): $(call parts,$(program))))
 $(patsubst %,$(BUILD)/tests/test_%,explain play rule rule_box sources steps): $(COMMON) $(LESSONS)
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/json.c examples/common/utf8.c)
@@ -79,7 +79,7 @@ $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
 $(BUILD)/fuzz/target_api: WRAP = $(WATCHED) $$(pkg-config --libs check)
 $(BUILD)/fuzz/target_tape $(BUILD)/fuzz/target_rule: $(LESSONS)
 $(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/submission.c examples/exercises/numbers.c)
-$(BUILD)/fuzz/target_texts: $(call objects,examples/pronounce/dictionary.c)
+$(BUILD)/fuzz/target_texts: $(call objects,examples/pronounce/dictionary.c) $(call parts,charlm) $(call parts,kernel_regression)
 $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap

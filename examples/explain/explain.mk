@@ -46,8 +46,6 @@ CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc)
 
 $(BUILD)/explain$(EXE): $(LESSONS) $(MODULE)
 $(patsubst %,$(BUILD)/%$(EXE),recall reverse heads charlm pronounce): $(RECORDER)
-$(BUILD)/recall$(EXE): $(call objects,examples/recall/model.c)
-$(BUILD)/pronounce$(EXE): $(call objects,$(wildcard examples/pronounce/*.c))
 
 $(BUILD)/obj/wasm/%.o: %.c $(BUILD)/flags.wasm
 	$(quiet)echo "  wasm $@"; mkdir -p $(@D); $(WASM_CC) $(WASM_FLAGS) $(WASM_SPEED) -MMD -MP -c $< -o $@

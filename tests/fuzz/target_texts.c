@@ -6,10 +6,10 @@
  * is accepted is then used. */
 #include "common.h"
 
-#include "../../examples/common/corpus.h"
-#include "../../examples/common/csv.h"
-#include "../../examples/common/sample.h"
-#include "../../examples/common/trigram.h"
+#include "../../examples/charlm/corpus.h"
+#include "../../examples/kernel_regression/csv.h"
+#include "../../examples/kernel_regression/sample.h"
+#include "../../examples/charlm/trigram.h"
 #include "../../examples/common/utf8.h"
 #include "../../examples/pronounce/dictionary.h"
 

@@ -1,9 +1,9 @@
 /* test_charlm.c - tests the parts of examples/charlm.c: texts as numbers, the trigram model that
  * its loss must be below, and the draw of the next character. Run from the root of the repository.
  */
-#include "../../../examples/common/corpus.h"
-#include "../../../examples/common/draw.h"
-#include "../../../examples/common/trigram.h"
+#include "../../../examples/charlm/corpus.h"
+#include "../../../examples/charlm/draw.h"
+#include "../../../examples/charlm/trigram.h"
 #include "../common.h"
 #include "../common_program.h"
 

@@ -2,7 +2,7 @@
  *
  * test_programs.c tests what all training programs have in common. Run from the root of the
  * repository. */
-#include "../../../examples/common/rank.h"
+#include "../../../examples/heads/rank.h"
 #include "../common.h"
 #include "../common_program.h"
 

@@ -4,7 +4,7 @@
 #ifndef TAPEHEAD_EXAMPLES_CELL_H
 #define TAPEHEAD_EXAMPLES_CELL_H
 
-#include "attention_map.h"
+#include "../common/attention_map.h"
 
 /* Prints "In [7]:". */
 void cell(int number);

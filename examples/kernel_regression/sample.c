@@ -2,7 +2,7 @@
 #include "sample.h"
 
 #include "../../autograd/autograd.h"
-#include "plural.h"
+#include "../common/plural.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* corpus.c - a text as numbers: see corpus.h. */
 #include "corpus.h"
 
-#include "plural.h"
-#include "repository.h"
+#include "../common/plural.h"
+#include "../common/repository.h"
 
 #include <dirent.h>
 #include <errno.h>

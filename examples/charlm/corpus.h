@@ -4,7 +4,7 @@
 #ifndef TAPEHEAD_EXAMPLES_CORPUS_H
 #define TAPEHEAD_EXAMPLES_CORPUS_H
 
-#include "attention_map.h"
+#include "../common/attention_map.h"
 
 #define CORPUS_MAX_BYTES ((int64_t)64 << 20)
 

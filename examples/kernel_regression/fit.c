@@ -1,8 +1,8 @@
 /* fit.c - a fitted curve and its attention weights: see fit.h. */
 #include "fit.h"
 
-#include "svg.h"
-#include "terminal.h"
+#include "../common/svg.h"
+#include "../common/terminal.h"
 
 #include "../../autograd/autograd.h"
 
