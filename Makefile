@@ -28,6 +28,12 @@ FAST    = -ffast-math -funsafe-math-optimizations -ffinite-math-only -fassociati
           -fno-signed-zeros -fsingle-precision-constant -mdaz-ftz
 exact   = $(filter-out $(FAST),$(subst -Ofast,-O3,$(1))) -fno-fast-math
 
+# The core's folders, named here alone; every other folder of the library is of the rest. tests/checks/layers
+# checks that the core does not know the rest.
+CORE_FOLDERS = tensor tensor/operations tensor/kernels tensor/simple autograd autograd/ops nn
+CORE_C  = $(foreach folder,$(CORE_FOLDERS),$(sort $(wildcard $(folder)/*.c)))
+REST_C  = $(filter-out $(CORE_C),$(wildcard $(foreach room,tensor autograd nn,$(room)/*/*.c)))
+
 # make CORE=1: the core alone, by any compiler of C11.
 ifdef CORE
 include tests/core.mk
@@ -107,8 +113,7 @@ EXPORTS  = $(BUILD)/exports.$(if $(WINDOWS),def,map)
 KERNELS  = $(patsubst %,tensor/fast/%.c,fast matmul attention_tiles) # all else is compiled once
 # What the core does, and the rest of the library in another way.
 REPLACED = $(wildcard tensor/simple/*.c) autograd/ops/composed_attention.c
-LIBRARY  = $(sort $(filter-out $(KERNELS) $(REPLACED) $(ELSEWHERE),$(wildcard tensor/*.c tensor/*/*.c \
-             autograd/*.c autograd/*/*.c nn/*.c nn/*/*.c)))
+LIBRARY  = $(sort $(filter-out $(KERNELS) $(REPLACED) $(ELSEWHERE),$(CORE_C) $(REST_C)))
 ELSEWHERE = tensor/files/$(if $(WINDOWS),replace,win32).c # what only other systems need
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
 SOURCES  = $(sort $(wildcard $(foreach folder,tensor autograd nn examples tests tests/suites,\
@@ -132,7 +137,7 @@ include tests/tests.mk
 all: library $(EXAMPLES) ## the library and the examples
 library: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) ## the library alone
 core: ## the core of the library as two files, build/core/tapehead.h and tapehead.c
-	@tests/tools/write-core $(BUILD)/core
+	@tests/tools/write-core $(BUILD)/core $(CORE_C)
 
 # The name of a folder is a word, too, and make would say "Nothing to be done".
 tensor autograd nn: library

@@ -1,15 +1,14 @@
 # core.mk - make CORE=1: the core by itself, as any compiler of C11 builds it (CC=tcc), and the core's suites.
 #
 # The core is compiled as plain C11, without POSIX. The suites need more: they read golden files and call ops
-# of the rest of the library. So HOST compiles them with tensor/more/, tensor/files/, autograd/more/ and nn/more/, but
-# without tensor/fast/: every kernel of the core, every allocation and every part of a work is the core's own.
+# of the rest of the library. So HOST compiles them with the rest, but without tensor/fast/: every kernel of the
+# core, every allocation and every part of a work is the core's own.
 HOST        = cc
-CORE_C      = $(wildcard tensor/*.c tensor/operations/*.c tensor/kernels/*.c tensor/simple/*.c autograd/*.c autograd/ops/*.c nn/*.c)
 CORE_FLAGS  = -std=c11 $(call exact,$(CPPFLAGS) $(CFLAGS)) -DTAPEHEAD_CORE $(if $(findstring tcc,$(CC)),,-pedantic -ffp-contract=off $(WARN))
 CORE_SUITES = $(patsubst %,$(BUILD)/tests/test_%,tensor print random tape ops golden attention function seeds nn notebook)
 # tcc's code calls functions of its own library.
 TCC_LIBRARY = $(if $(findstring tcc,$(CC)),$(wildcard /usr/lib/*/tcc/libtcc1.a /usr/lib/tcc/libtcc1.a /usr/local/lib/tcc/libtcc1.a))
-HOST_C      = $(filter-out %/win32.c,$(wildcard tensor/more/*.c tensor/files/*.c autograd/more/*.c nn/more/*.c)) tests/tools/without_fast.c
+HOST_C      = $(filter-out tensor/fast/% %/win32.c,$(REST_C)) tests/tools/without_fast.c
 HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS -DCORE_ONLY $(WARN) -Wno-unused \
               $(if $(findstring tcc,$(CC)),-DONE_THREAD) # tcc has no thread-local variables
 
@@ -18,6 +17,7 @@ CHOSEN      = $(call chosen,$(CORE_SUITES) $(BUILD)/tests/test_composed)
 test: $(CHOSEN) $(BUILD)/tests/test_notebook $(BUILD)/notebook
 	@BUILD=$(BUILD) tests/tools/run-suites $(CHOSEN)
 	@tests/checks/core '$(CC)' $(BUILD)/libtapehead-core.a
+	@tests/tools/write-core $(BUILD)/core $(CORE_C)
 	@tests/checks/one-file $(BUILD) $(filter-out $(call host_objects,$(FUSED:%=autograd/more/%)),$(NOTEBOOK))
 
 core_objects = $(patsubst %.c,$(BUILD)/core/%.o,$(1))

@@ -199,7 +199,7 @@ TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c
          examples/exercises/harness.c examples/exercises/process_windows.c,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
-	tests/checks/layers
+	tests/checks/layers $(CORE_FOLDERS)
 	tests/checks/links
 	tests/checks/headers $(FLAGS)
 	tests/checks/functions $(SOURCES)
@@ -220,7 +220,7 @@ $(BUILD)/docs: $(call objects,tests/tools/docs.c tests/tools/functions.c) $(BUIL
 	$(link) $(LIBS)
 
 size: ## lines of code per folder: the core, the rest of the library, examples, tests
-	@tests/tools/print-size
+	@tests/tools/print-size $(CORE_FOLDERS)
 
 .PHONY: tests suites everything test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test \
         live-test run-live-test failmalloc coverage mutants thorough lint fmt docs size have-check have-lint
