@@ -74,11 +74,19 @@ void frame_teardown(void) {
     ck_assert_int_eq(used, used_before);
 }
 
-TCase *add_framed_case(Suite *suite, const char *name) {
+TCase *add_case(Suite *suite, const char *name, void (*setup)(void), void (*teardown)(void)) {
     TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, frame_setup, frame_teardown);
+    tcase_add_checked_fixture(tcase, setup, teardown);
     suite_add_tcase(suite, tcase);
     return tcase;
+}
+
+TCase *add_framed_case(Suite *suite, const char *name) {
+    return add_case(suite, name, frame_setup, frame_teardown);
+}
+
+void add_listed_tests(TCase *tcase, int times, const TTest *const *tests) {
+    for (; *tests; tests++) tcase_add_loop_test(tcase, *tests, 0, times);
 }
 
 TCase *mark_long(TCase *tcase) {

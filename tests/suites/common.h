@@ -10,14 +10,23 @@
 
 #include <check.h>
 
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
 /* ---- the frame: no tensor may stay alive, no error pending, no tape open --------------------- */
 
 int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 
 void frame_setup(void);    /* float64, seed 0 */
 void frame_teardown(void); /* fails if the test left memory, an error or an open tape */
-TCase *add_framed_case(Suite *suite, const char *name); /* adds a case whose tests run in the
-                                                         * frame */
+/* Adds a case whose tests run between setup and teardown; framed: in the frame. */
+TCase *add_case(Suite *suite, const char *name, void (*setup)(void), void (*teardown)(void));
+TCase *add_framed_case(Suite *suite, const char *name);
+/* Adds tests to a case: add_tests(tcase, a_test, another_test). add_loop_tests runs each of them
+ * with _i from 0 to times - 1. */
+#define add_tests(tcase, ...) add_loop_tests(tcase, 1, __VA_ARGS__)
+#define add_loop_tests(tcase, times, ...)                                                          \
+    add_listed_tests(tcase, times, (const TTest *const[]){__VA_ARGS__, NULL})
+void add_listed_tests(TCase *tcase, int times, const TTest *const *tests);
 /* Marks a case whose tests make valgrind leaves out, because they would take it minutes. */
 TCase *mark_long(TCase *tcase);
 

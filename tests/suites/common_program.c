@@ -1,5 +1,6 @@
 /* common_program.c - programs run by the shell in a temporary folder: see common_program.h. */
 #include "common_program.h"
+#include "common.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,10 +26,8 @@ static void setup(void) {
 static void teardown(void) { ck_assert_int_eq(shell("chmod -R u+rwx \"$D\" && rm -r \"$D\""), 0); }
 
 TCase *add_program_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = add_case(suite, name, setup, teardown);
     tcase_set_timeout(tcase, 120);
-    suite_add_tcase(suite, tcase);
     return tcase;
 }
 

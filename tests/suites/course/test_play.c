@@ -255,7 +255,7 @@ START_TEST(what_cannot_be) {
         {"play begin\nseed", "\\\"seed\\\" has no value"},
         {"play begin\nno-scale 1\nattention additive", "additive attention has no scale"},
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (int i = 0; i < COUNT(wrong); i++) {
         expect_refusal(wrong[i][0], wrong[i][1]);
         ck_assert_int_eq(live_tensors(), 0);
     }
@@ -290,16 +290,11 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("play");
-    TCase *tcase = add_program_case(suite, "recall in a page");
-    tcase_add_test(tcase, shows_the_example_of_the_program);
-    tcase_add_test(tcase, without_a_mask);
-    tcase_add_test(tcase, nothing_piles_up);
-    tcase_add_test(tcase, what_cannot_be);
-    tcase_add_test(tcase, mistakes_between_steps);
-    tcase_add_test(tcase, a_rate_that_is_too_large);
+    add_tests(add_program_case(suite, "recall in a page"), shows_the_example_of_the_program,
+              without_a_mask, nothing_piles_up, what_cannot_be, mistakes_between_steps,
+              a_rate_that_is_too_large);
     TCase *training = mark_long(add_program_case(suite, "training"));
-    tcase_add_loop_test(training, trains_as_the_program, 0, 2);
-    tcase_add_loop_test(training, records_the_page_of_the_program, 0, 2);
-    tcase_add_loop_test(training, learns_and_shows_it, 0, 2);
+    add_loop_tests(training, 2, trains_as_the_program, records_the_page_of_the_program,
+                   learns_and_shows_it);
     return run_suite(suite);
 }

@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 /* ---- small tapes ----------------------------------------------------------------------------- */
 
 enum { INPUTS = 3, RULE = 480 };
@@ -1042,8 +1040,7 @@ int main(void) {
     program = "explain";
     Suite *suite = suite_create("rule");
     TCase *tcase = add_framed_case(suite, "formulas");
-    tcase_add_loop_test(tcase, a_right_rule_stays_green, 0, COUNT(cases));
-    tcase_add_loop_test(tcase, twice_a_right_rule_turns_red, 0, COUNT(cases));
+    add_loop_tests(tcase, COUNT(cases), a_right_rule_stays_green, twice_a_right_rule_turns_red);
     tcase_add_loop_test(tcase, a_mistake_is_named, 0, COUNT(mistakes));
     tcase_add_test(tcase, every_mistake_is_tested);
     tcase_add_loop_test(tcase, what_is_no_known_mistake, 0, COUNT(others));
@@ -1056,12 +1053,8 @@ int main(void) {
     tcase_add_loop_test(tcase, all_lines_of_a_lesson, 0, COUNT(lessons));
     tcase_add_loop_test(tcase, mistakes_have_the_lessons_names, 0, COUNT(said));
     tcase_add_loop_test(tcase, rules_of_requests, 0, COUNT(asked));
-    tcase_add_test(tcase, the_menu_is_formulas);
-    tcase_add_test(tcase, training_with_rules);
-    tcase_add_test(tcase, several_rules);
+    add_tests(tcase, the_menu_is_formulas, training_with_rules, several_rules);
     tcase = add_program_case(suite, "the program");
-    tcase_add_test(tcase, rules_of_the_program);
-    tcase_add_test(tcase, rules_of_all_lessons);
-    tcase_add_test(tcase, misuse_of_rules);
+    add_tests(tcase, rules_of_the_program, rules_of_all_lessons, misuse_of_rules);
     return run_suite(suite);
 }

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 static char *json;
 static Json *tree;
 static const Json *box; /* of the answer, or NULL */
@@ -169,10 +167,8 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("rule_box");
     TCase *tcase = add_framed_case(suite, "the box");
-    tcase_add_test(tcase, the_help_is_whole);
-    tcase_add_test(tcase, mistakes_ask);
+    add_tests(tcase, the_help_is_whole, mistakes_ask);
     tcase_add_loop_test(tcase, places_of_a_lesson, 0, COUNT(lessons));
-    tcase_add_test(tcase, names_of_a_place);
-    tcase_add_test(tcase, errors_of_a_box);
+    add_tests(tcase, names_of_a_place, errors_of_a_box);
     return run_suite(suite);
 }

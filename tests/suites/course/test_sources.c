@@ -32,7 +32,7 @@ static const char *const requests[] = {
     "play begin\nattention dot",
     "play begin\nattention additive\nno-mask 1",
 };
-enum { REQUESTS = sizeof requests / sizeof *requests };
+enum { REQUESTS = COUNT(requests) };
 
 static char *text; /* of the last answer; its tree overwrites it */
 static Json *tree;
@@ -181,7 +181,7 @@ static const struct {
     {"lesson 6\nadditive 1", "output", "model", "additive", "ag_bmm(weights, x)"},
     {"lesson 6\nadditive 1", "queries", "model", "additive", "nn_linear_forward(net->W_q, x)"},
 };
-enum { KNOWN = sizeof known / sizeof *known };
+enum { KNOWN = COUNT(known) };
 
 START_TEST(the_lines_are_the_right_ones) {
     open_answer(known[_i].request);
@@ -364,12 +364,8 @@ int main(void) {
     tcase_add_loop_test(tcase, the_lines_are_the_right_ones, 0, KNOWN);
     tcase_add_test(tcase, a_broadcast_is_undone);
     TCase *files = add_program_case(suite, "files");
-    tcase_add_test(files, the_files_hold_the_lines);
-    tcase_add_test(files, a_piece_is_short);
-    tcase_add_loop_test(files, what_is_missing_is_refused, 0,
-                        (int)(sizeof missing / sizeof *missing));
-    TCase *pages = add_program_case(suite, "pages");
-    tcase_add_test(pages, a_page_has_the_sources);
-    tcase_add_test(pages, the_page_of_a_tape);
+    add_tests(files, the_files_hold_the_lines, a_piece_is_short);
+    tcase_add_loop_test(files, what_is_missing_is_refused, 0, COUNT(missing));
+    add_tests(add_program_case(suite, "pages"), a_page_has_the_sources, the_page_of_a_tape);
     return run_suite(suite);
 }

@@ -19,8 +19,6 @@
 #include "../../../examples/explain/rule_planted.h"
 #include "../common.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 /* ---- between the library and malloc -------------------------------------------------------- */
 
 enum { BLOCKS_MAX = 8192 };
@@ -740,7 +738,7 @@ static const Kind kinds[] = {
     {"positional encoding", positional_encoding, positional_encoding_forward_of, false},
     {"fused multi-head attention", fused_multi_head, multi_head_forward_of, true},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds, SLOTS = 16 };
+enum { KINDS = COUNT(kinds), SLOTS = 16 };
 
 static bool attempt_make(void *context, Outcome *outcome) {
     const Kind *kind = *(const Kind *const *)context;
@@ -865,7 +863,7 @@ static Optimizer *adamw(void *module) {
     return nn_adamw_new(module, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01});
 }
 static Optimizer *(*const optimizers[])(void *) = {plain_sgd, nesterov_sgd, adamw};
-enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+enum { OPTIMIZERS = COUNT(optimizers) };
 
 START_TEST(training) {
     static Training t;
@@ -1238,8 +1236,7 @@ static Suite *failure_suite(void) {
     tcase_add_loop_test(tensor, creation, 0, COUNT(makers));
     tcase_add_loop_test(tensor, tensors, 0, COUNT(tensor_work));
     TCase *autograd = add_framed_case(suite, "autograd");
-    tcase_add_loop_test(autograd, ops, 0, n);
-    tcase_add_loop_test(autograd, ops_with_a_cache, 0, n);
+    add_loop_tests(autograd, n, ops, ops_with_a_cache);
     tcase_add_loop_test(autograd, composite_ops, 0, of_composites);
     tcase_add_loop_test(autograd, tapes, 0, COUNT(tape_work));
     TCase *nn = add_framed_case(suite, "nn");
@@ -1251,11 +1248,9 @@ static Suite *failure_suite(void) {
     tcase_add_test(nn, modules_say_for_what_memory_is_missing);
     TCase *file = add_framed_case(suite, "files");
     tcase_add_loop_test(file, files, 0, COUNT(file_work));
-    tcase_add_test(file, checkpoints);
-    tcase_add_test(file, parts_of_checkpoints);
+    add_tests(file, checkpoints, parts_of_checkpoints);
     tcase_add_loop_test(file, memories_of_optimizers, 0, OPTIMIZERS);
-    tcase_add_test(file, loading_says_for_what_memory_is_missing);
-    tcase_add_test(file, files_say_for_what_memory_is_missing);
+    add_tests(file, loading_says_for_what_memory_is_missing, files_say_for_what_memory_is_missing);
     return suite;
 }
 

@@ -486,7 +486,7 @@ START_TEST(the_environment_limits_what_waits) {
                                                              * too */
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1G"), 16);
     static const char *const nonsense[] = {"", "G", "-1", "many", "1MB", "3x", "nan", "1e30"};
-    for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
+    for (int i = 0; i < COUNT(nonsense); i++) {
         char setting[60];
         snprintf(setting, sizeof setting, "TAPEHEAD_CACHE=%s", nonsense[i]);
         ck_assert_msg(waiting_with(setting) == 16, "%s", setting);
@@ -541,24 +541,19 @@ int main(int argc, char **argv) {
     Suite *suite = suite_create("allocator");
     TCase *tcase = add_framed_case(suite, "steady");
     tcase_add_loop_test(tcase, a_steady_training_step_asks_for_nothing, 0, 2);
-    tcase_add_test(tcase, the_third_step_asks_for_nothing);
-    tcase_add_test(tcase, a_steady_step_of_many_sizes_asks_for_nothing);
-    tcase_add_test(tcase, small_steps_between_do_not_count);
+    add_tests(tcase, the_third_step_asks_for_nothing, a_steady_step_of_many_sizes_asks_for_nothing,
+              small_steps_between_do_not_count);
     tcase = add_framed_case(suite, "cap");
-    tcase_add_test(tcase, steps_of_many_sizes_hold_half_again_what_the_largest_needs);
-    tcase_add_test(tcase, so_they_do_without_a_tape);
-    tcase_add_test(tcase, blocks_that_come_and_go_count_once);
-    tcase_add_test(tcase, large_steps_are_forgotten_without_a_trace);
-    tcase_add_test(tcase, one_long_tape_leaves_nothing_behind);
+    add_tests(tcase, steps_of_many_sizes_hold_half_again_what_the_largest_needs,
+              so_they_do_without_a_tape, blocks_that_come_and_go_count_once,
+              large_steps_are_forgotten_without_a_trace, one_long_tape_leaves_nothing_behind);
     tcase = add_framed_case(suite, "threads");
-    tcase_add_test(tcase, batches_of_a_loader_do_not_pile_up);
-    tcase_add_test(tcase, a_thread_that_ends_gives_back_what_waits);
+    add_tests(tcase, batches_of_a_loader_do_not_pile_up, a_thread_that_ends_gives_back_what_waits);
     if (!THREAD_SANITIZER)
         tcase_add_test(tcase, a_tensor_may_be_freed_when_its_thread_has_all_but_ended);
     tcase_add_test(tcase, every_thread_has_lists_however_many_there_were);
     tcase = add_framed_case(suite, "limits");
-    tcase_add_test(tcase, the_environment_limits_what_waits);
-    tcase_add_test(tcase, a_limit_has_a_decimal_point_in_every_locale);
-    tcase_add_test(tcase, what_waits_is_given_back_before_memory_is_out);
+    add_tests(tcase, the_environment_limits_what_waits, a_limit_has_a_decimal_point_in_every_locale,
+              what_waits_is_given_back_before_memory_is_out);
     return run_suite(suite);
 }

@@ -1015,35 +1015,26 @@ int main(void) {
     TCase *fused = add_framed_case(suite, "fused");
     tcase_add_loop_test(fused, sharp_attention_is_its_composed_twin, 0, 2);
     tcase_add_loop_test(fused, a_weight_that_would_be_lost_is_0, 0, 4);
-    tcase_add_test(fused, fused_attention_takes_what_its_twin_takes);
-    tcase_add_test(fused, fused_attention_of_many_keys);
-    tcase_add_test(fused, fused_attention_of_few_keys);
-    tcase_add_test(fused, heads_stay_where_they_are);
-    tcase_add_test(fused, walking_twice_adds_twice);
+    add_tests(fused, fused_attention_takes_what_its_twin_takes, fused_attention_of_many_keys,
+              fused_attention_of_few_keys, heads_stay_where_they_are, walking_twice_adds_twice);
     tcase_add_loop_test(fused, a_result_that_is_gone, 0, 2);
-    tcase_add_test(fused, a_mask_must_stay_as_it_was);
-    tcase_add_test(fused, the_weights_need_no_mask_to_go_back);
+    add_tests(fused, a_mask_must_stay_as_it_was, the_weights_need_no_mask_to_go_back);
 #ifndef CORE_ONLY /* these count blocks of the allocator of tensor/fast/ */
-    tcase_add_test(fused, memory_grows_with_the_length_alone);
-    tcase_add_test(fused, scores_are_let_go);
-    tcase_add_test(fused, dropped_weights_are_let_go);
+    add_tests(fused, memory_grows_with_the_length_alone, scores_are_let_go,
+              dropped_weights_are_let_go);
 #endif
     TCase *longest = mark_long(add_framed_case(suite, "many queries and keys"));
     tcase_add_loop_test(longest, fused_attention_of_many_blocks, 0, MASKS);
     tcase_add_loop_test(longest, long_attention_is_accurate, 0, 2);
     tcase_add_loop_test(longest, fused_attention_is_its_composed_twin, 0, MASKS);
     TCase *ignored = add_framed_case(suite, "ignored");
-    tcase_add_test(ignored, nothing_ignored_leaks);
-    tcase_add_test(ignored, padding_may_be_anything);
-    tcase_add_test(ignored, additive_scores_past_the_lengths);
-    tcase_add_test(ignored, a_query_that_sees_nothing);
-    tcase_add_test(ignored, a_window_of_nan_is_no_mask);
-    tcase_add_test(ignored, a_window_of_the_largest_floats);
-    tcase_add_test(ignored, the_lowest_scores_are_finite);
+    add_tests(ignored, nothing_ignored_leaks, padding_may_be_anything,
+              additive_scores_past_the_lengths, a_query_that_sees_nothing,
+              a_window_of_nan_is_no_mask, a_window_of_the_largest_floats,
+              the_lowest_scores_are_finite);
     tcase_add_loop_test(ignored, a_lost_query_leaves_alone_what_it_ignores, 0, 4 * MASKS);
     tcase_add_loop_test(ignored, one_key_alone_has_no_gradient, 0, 4);
-    tcase_add_test(ignored, what_nobody_attends_to_may_be_anything);
-    tcase_add_test(ignored, keys_that_nobody_asks);
+    add_tests(ignored, what_nobody_attends_to_may_be_anything, keys_that_nobody_asks);
     TCase *modules = add_framed_case(suite, "modules");
     tcase_add_loop_test(modules, a_fused_module_is_the_other_one, 0, MASKS);
     tcase_add_test(modules, dot_product_attention_of_heads);

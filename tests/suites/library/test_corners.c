@@ -326,28 +326,19 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("corners");
-    TCase *cases = tcase_create("corners");
-    tcase_add_checked_fixture(cases, frame_setup, frame_teardown);
-    tcase_add_test(cases, a_result_handed_through_one_no_grad_tape_keeps_its_history);
-    tcase_add_test(cases, a_leaf_on_an_empty_tape_gets_the_gradient_itself);
-    tcase_add_test(cases, only_bytes_that_a_wanted_gradient_needs_must_stay);
-    tcase_add_test(cases, a_small_gradient_does_not_hold_on_to_large_bytes);
-    tcase_add_test(cases, printing_a_tape_notices_a_bad_file);
-    tcase_add_test(cases, the_gradient_of_a_loser_is_zero_even_where_it_is_infinite);
-    tcase_add_test(cases, dropout_divides_in_the_type_of_the_tensor);
-    tcase_add_test(cases, the_variance_of_fewer_than_two_is_nan);
-    tcase_add_test(cases, a_deviation_fits_where_the_variance_does_not);
-    tcase_add_test(cases, the_gradient_of_gelu_tanh_far_out_is_0_or_1);
-    tcase_add_test(cases, the_gradient_of_abs_is_plain_zero_at_zero);
-    tcase_add_test(cases, abs_multiplies_dy_by_the_sign);
-    tcase_add_test(cases, a_sum_over_no_dimensions_is_over_all);
-    tcase_add_test(cases, a_repeat_is_always_a_copy);
-    tcase_add_test(cases, a_stack_of_a_thousand);
-    tcase_add_test(cases, too_many_dimensions_are_an_error);
-    tcase_add_test(cases, sizes_that_overflow_are_an_error);
-    tcase_add_test(cases, a_number_that_the_type_cannot_hold_is_an_error);
-    tcase_add_test(cases, a_composite_names_itself);
-    tcase_add_test(cases, a_pending_error_reaches_the_end_of_every_chain);
-    suite_add_tcase(suite, cases);
+    add_tests(add_framed_case(suite, "corners"),
+              a_result_handed_through_one_no_grad_tape_keeps_its_history,
+              a_leaf_on_an_empty_tape_gets_the_gradient_itself,
+              only_bytes_that_a_wanted_gradient_needs_must_stay,
+              a_small_gradient_does_not_hold_on_to_large_bytes, printing_a_tape_notices_a_bad_file,
+              the_gradient_of_a_loser_is_zero_even_where_it_is_infinite,
+              dropout_divides_in_the_type_of_the_tensor, the_variance_of_fewer_than_two_is_nan,
+              a_deviation_fits_where_the_variance_does_not,
+              the_gradient_of_gelu_tanh_far_out_is_0_or_1,
+              the_gradient_of_abs_is_plain_zero_at_zero, abs_multiplies_dy_by_the_sign,
+              a_sum_over_no_dimensions_is_over_all, a_repeat_is_always_a_copy,
+              a_stack_of_a_thousand, too_many_dimensions_are_an_error,
+              sizes_that_overflow_are_an_error, a_number_that_the_type_cannot_hold_is_an_error,
+              a_composite_names_itself, a_pending_error_reaches_the_end_of_every_chain);
     return run_suite(suite);
 }

@@ -8,8 +8,6 @@
 
 #include "../common.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 /* A size too large for any loop. */
 #define N (INT64_C(1) << 40)
 
@@ -21,13 +19,6 @@ static void setup(void) {
 static void teardown(void) {
     frame_teardown();
     alarm(0);
-}
-
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
 }
 
 /* ---- every op ------------------------------------------------------------------------------ */
@@ -273,17 +264,12 @@ static Suite *empty_suite(void) {
     Suite *suite = suite_create("empty");
     int n = 0;
     while (op_rows[n].name) n++;
-    TCase *ops = add_case(suite, "ops");
+    TCase *ops = add_case(suite, "ops", setup, teardown);
     tcase_add_loop_test(ops, every_op_of_nothing_is_done_at_once, 0, n);
-    tcase_add_test(ops, products_of_what_is_repeated);
-    tcase_add_test(ops, weights_of_many_heads_without_scores);
-    TCase *others = add_case(suite, "others");
-    tcase_add_loop_test(others, gradcheck_of_nothing, 0, COUNT(shapes));
-    tcase_add_loop_test(others, copies_and_reductions_of_nothing, 0, COUNT(shapes));
-    tcase_add_loop_test(others, writes_to_nothing, 0, COUNT(shapes));
-    tcase_add_loop_test(others, nothing_is_drawn, 0, COUNT(shapes));
-    tcase_add_loop_test(others, nothing_is_printed, 0, COUNT(shapes));
-    tcase_add_loop_test(others, nothing_is_saved_and_loaded, 0, COUNT(shapes));
+    add_tests(ops, products_of_what_is_repeated, weights_of_many_heads_without_scores);
+    add_loop_tests(add_case(suite, "others", setup, teardown), COUNT(shapes), gradcheck_of_nothing,
+                   copies_and_reductions_of_nothing, writes_to_nothing, nothing_is_drawn,
+                   nothing_is_printed, nothing_is_saved_and_loaded);
     return suite;
 }
 

@@ -558,11 +558,8 @@ static Suite *exponents_suite(void) {
     TCase *walks = mark_long(add_framed_case(suite, "walks")); /* valgrind has no long double */
     tcase_add_loop_test(walks, elementwise_ops, 0, COUNT(elementwise));
     tcase_add_loop_test(walks, row_kernels, 0, COUNT(by_rows));
-    TCase *others = add_framed_case(suite, "others");
-    tcase_add_test(others, sums_down_columns);
-    tcase_add_test(others, additive_scores);
-    tcase_add_test(others, products);
-    tcase_add_test(others, attention_heads);
+    add_tests(add_framed_case(suite, "others"), sums_down_columns, additive_scores, products,
+              attention_heads);
     return suite;
 }
 

@@ -9,8 +9,6 @@
 #include "../../../nn/nn.h"
 #include "../common.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 /* ---- numbers, from a generator of our own ---------------------------------------------------- */
 
 static uint64_t state; /* xorshift64, Marsaglia 2003 */
@@ -357,9 +355,7 @@ static Suite *extremes_suite(void) {
     Suite *suite = suite_create("extremes");
     TCase *tcase = add_framed_case(suite, "extremes");
     tcase_add_loop_test(tcase, extremes_are_refused, 0, COUNT(probes));
-    tcase_add_test(tcase, keys_without_number);
-    tcase_add_test(tcase, repeats_without_number);
-    tcase_add_test(tcase, rows_without_end);
+    add_tests(tcase, keys_without_number, repeats_without_number, rows_without_end);
     return suite;
 }
 

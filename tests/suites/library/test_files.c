@@ -22,8 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 /* ---- the frame: a folder, and no descriptor left open --------------------------------------- */
 
 static char folder[] = "/tmp/tapehead-files-XXXXXX", home[4096];
@@ -2144,78 +2142,40 @@ END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------ */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void) {
     Suite *suite = suite_create("files");
-    TCase *npy = add_case(suite, "npy");
-    tcase_add_test(npy, npy_round_trips);
-    tcase_add_test(npy, npy_keeps_every_bit);
+    TCase *npy = add_case(suite, "npy", setup, teardown);
+    add_tests(npy, npy_round_trips, npy_keeps_every_bit);
     tcase_add_loop_test(npy, npy_is_numpys, 0, COUNT(npy_golden));
-    tcase_add_test(npy, npy_headers_as_python_would_read_them);
-    tcase_add_test(npy, npy_of_nothing_in_fortran_order);
+    add_tests(npy, npy_headers_as_python_would_read_them, npy_of_nothing_in_fortran_order);
     tcase_add_loop_test(npy, npy_wrong_headers, 0, COUNT(npy_wrong));
-    tcase_add_test(npy, npy_of_other_kinds);
-    tcase_add_test(npy, npy_wrong_beginnings);
-    TCase *dict = add_case(suite, "dict");
-    tcase_add_test(dict, dicts);
-    tcase_add_test(dict, dict_errors);
-    TCase *safetensors = add_case(suite, "safetensors");
-    tcase_add_test(safetensors, safetensors_round_trips);
-    tcase_add_test(safetensors, safetensors_is_pythons);
-    tcase_add_test(safetensors, safetensors_of_nothing);
-    tcase_add_test(safetensors, safetensors_headers_of_any_json);
-    tcase_add_test(safetensors, safetensors_names_of_all_lengths);
-    tcase_add_test(safetensors, bools_of_any_byte);
+    add_tests(npy, npy_of_other_kinds, npy_wrong_beginnings);
+    add_tests(add_case(suite, "dict", setup, teardown), dicts, dict_errors);
+    TCase *safetensors = add_case(suite, "safetensors", setup, teardown);
+    add_tests(safetensors, safetensors_round_trips, safetensors_is_pythons, safetensors_of_nothing,
+              safetensors_headers_of_any_json, safetensors_names_of_all_lengths, bools_of_any_byte);
     tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
     tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 2);
     tcase_add_test(safetensors, safetensors_of_16_bit_floats);
     tcase_add_loop_test(safetensors, every_16_bit_float_is_exact, 0, 4);
     tcase_add_loop_test(safetensors, safetensors_of_other_writers, 0, 2);
-    tcase_add_test(safetensors, safetensors_skips_any_value);
-    tcase_add_test(safetensors, safetensors_wrong_lengths);
-    tcase_add_test(safetensors, safetensors_with_too_much_metadata);
-    TCase *disk = add_case(suite, "disk");
-    tcase_add_test(disk, a_failed_write_leaves_the_old_file);
-    tcase_add_test(disk, a_full_disk_leaves_the_old_file);
-    tcase_add_test(disk, what_is_saved_is_on_the_disk);
-    tcase_add_test(disk, a_killed_writer_leaves_the_old_file);
-    tcase_add_test(disk, a_writer_that_is_alive_is_not_disturbed);
-    tcase_add_test(disk, a_thread_that_saves_is_not_disturbed);
-    tcase_add_test(disk, a_name_as_long_as_can_be);
-    tcase_add_test(disk, where_nothing_can_be_written);
-    tcase_add_test(disk, a_header_without_memory_leaves_the_old_file);
-    tcase_add_test(disk, a_header_that_is_too_long);
-    tcase_add_test(disk, files_of_ones_own);
-    tcase_add_test(disk, a_file_of_ones_own_that_grows_too_large);
-    tcase_add_test(disk, what_can_be_written);
-    tcase_add_test(disk, where_nothing_may_be_written);
-    tcase_add_test(disk, rights_of_what_is_written);
-    tcase_add_test(disk, links_are_followed);
-    tcase_add_test(disk, links_that_lead_nowhere_are_followed);
-    tcase_add_test(disk, loops_of_links_are_refused);
-    tcase_add_test(disk, a_file_keeps_its_owner);
-    tcase_add_test(disk, devices_and_pipes);
-    tcase_add_test(disk, files_in_memory);
-    tcase_add_test(disk, what_cannot_be_read);
-    TCase *checkpoint = add_case(suite, "checkpoint");
-    tcase_add_test(checkpoint, models_there_and_back);
-    tcase_add_test(checkpoint, a_lazy_model_is_printed_as_what_it_has_loaded);
-    tcase_add_test(checkpoint, loading_is_a_write_in_place);
-    tcase_add_test(checkpoint, two_models_in_one_file);
-    tcase_add_test(checkpoint, a_load_that_is_not_strict);
-    tcase_add_test(checkpoint, what_no_load_accepts);
-    tcase_add_test(checkpoint, a_model_that_was_let_go);
-    tcase_add_test(checkpoint, a_dict_may_hold_views_of_the_model);
-    tcase_add_test(checkpoint, models_that_do_not_fit);
-    tcase_add_test(checkpoint, lazy_with_a_shape);
-    tcase_add_test(checkpoint, lazy_without_a_rule);
-    tcase_add_test(checkpoint, checkpoint_errors);
-    tcase_add_test(checkpoint, paths_of_parameters);
+    add_tests(safetensors, safetensors_skips_any_value, safetensors_wrong_lengths,
+              safetensors_with_too_much_metadata);
+    TCase *disk = add_case(suite, "disk", setup, teardown);
+    add_tests(disk, a_failed_write_leaves_the_old_file, a_full_disk_leaves_the_old_file,
+              what_is_saved_is_on_the_disk, a_killed_writer_leaves_the_old_file,
+              a_writer_that_is_alive_is_not_disturbed, a_thread_that_saves_is_not_disturbed,
+              a_name_as_long_as_can_be, where_nothing_can_be_written,
+              a_header_without_memory_leaves_the_old_file, a_header_that_is_too_long,
+              files_of_ones_own, a_file_of_ones_own_that_grows_too_large, what_can_be_written,
+              where_nothing_may_be_written, rights_of_what_is_written, links_are_followed,
+              links_that_lead_nowhere_are_followed, loops_of_links_are_refused,
+              a_file_keeps_its_owner, devices_and_pipes, files_in_memory, what_cannot_be_read);
+    TCase *checkpoint = add_case(suite, "checkpoint", setup, teardown);
+    add_tests(checkpoint, models_there_and_back, a_lazy_model_is_printed_as_what_it_has_loaded,
+              loading_is_a_write_in_place, two_models_in_one_file, a_load_that_is_not_strict,
+              what_no_load_accepts, a_model_that_was_let_go, a_dict_may_hold_views_of_the_model,
+              models_that_do_not_fit, lazy_with_a_shape, lazy_without_a_rule, checkpoint_errors,
+              paths_of_parameters);
     return run_suite(suite);
 }

@@ -753,34 +753,23 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("function");
-    TCase *gradients = add_framed_case(suite, "gradients");
-    tcase_add_test(gradients, a_function_is_an_op_like_any_other);
-    tcase_add_test(gradients, an_input_needs_no_gradient);
-    tcase_add_test(gradients, gradients_of_all_uses_are_added);
-    tcase_add_test(gradients, inputs_may_have_different_types);
-    tcase_add_test(gradients, a_result_may_have_no_gradient);
-    tcase_add_test(gradients, forward_may_return_an_input);
-    tcase_add_test(gradients, forward_may_return_what_the_program_holds);
-    tcase_add_test(gradients, an_empty_result_has_gradients_of_zeros);
+    add_tests(add_framed_case(suite, "gradients"), a_function_is_an_op_like_any_other,
+              an_input_needs_no_gradient, gradients_of_all_uses_are_added,
+              inputs_may_have_different_types, a_result_may_have_no_gradient,
+              forward_may_return_an_input, forward_may_return_what_the_program_holds,
+              an_empty_result_has_gradients_of_zeros);
     TCase *tapes = add_framed_case(suite, "tapes");
-    tcase_add_test(tapes, what_a_function_applies_is_not_recorded);
-    tcase_add_test(tapes, the_tapes_of_the_caller_stay);
-    tcase_add_test(tapes, a_no_grad_tape_owns_the_result_alone);
-    tcase_add_test(tapes, a_result_may_be_kept);
-    tcase_add_test(tapes, what_is_let_go_stays_for_backward);
-    tcase_add_test(tapes, what_backward_reads_must_not_change);
+    add_tests(tapes, what_a_function_applies_is_not_recorded, the_tapes_of_the_caller_stay,
+              a_no_grad_tape_owns_the_result_alone, a_result_may_be_kept,
+              what_is_let_go_stays_for_backward, what_backward_reads_must_not_change);
     TCase *mistakes = add_framed_case(suite, "mistakes");
     tcase_add_loop_test(mistakes, a_mistake_is_one_sentence, 0, MISTAKES);
-    tcase_add_test(mistakes, a_missing_gradient_is_named);
-    tcase_add_test(mistakes, arguments_are_checked);
+    add_tests(mistakes, a_missing_gradient_is_named, arguments_are_checked);
     TCase *shown = add_framed_case(suite, "shown");
-    tcase_add_test(shown, gradcheck_tells_right_from_wrong);
-    tcase_add_test(shown, a_printed_tape_names_the_function);
+    add_tests(shown, gradcheck_tells_right_from_wrong, a_printed_tape_names_the_function);
     tcase_add_loop_test(shown, a_tape_as_json_shows_the_function, 0, 2);
     TCase *hooks = add_framed_case(suite, "hooks");
-    tcase_add_test(hooks, a_hook_may_change_dx);
-    tcase_add_test(hooks, a_hook_sees_the_gradient_of_its_line);
-    tcase_add_test(hooks, a_line_with_many_inputs_has_a_hook);
-    tcase_add_test(hooks, mistakes_of_hooks);
+    add_tests(hooks, a_hook_may_change_dx, a_hook_sees_the_gradient_of_its_line,
+              a_line_with_many_inputs_has_a_hook, mistakes_of_hooks);
     return run_suite(suite);
 }

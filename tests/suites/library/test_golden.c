@@ -26,8 +26,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 /* ---- the contract -------------------------------------------------------------------------- */
 
 typedef void Function(void);
@@ -520,23 +518,15 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("golden");
-    TCase *numbers = tcase_create("numbers");
-    TCase *cover = tcase_create("cover");
-    tcase_add_checked_fixture(numbers, frame_setup, frame_teardown);
-    tcase_add_checked_fixture(cover, frame_setup, frame_teardown);
-    tcase_add_loop_test(numbers, what_torch_computes, 0, COUNT(contract));
-    tcase_add_loop_test(cover, every_gradient_has_views_and_empty_inputs_in_both_types, 0,
-                        COUNT(contract));
-    tcase_add_loop_test(cover, what_is_tested_elsewhere_is_called_there, 0, COUNT(contract));
+    tcase_add_loop_test(add_framed_case(suite, "numbers"), what_torch_computes, 0, COUNT(contract));
+    TCase *cover = add_framed_case(suite, "cover");
+    add_loop_tests(cover, COUNT(contract), every_gradient_has_views_and_empty_inputs_in_both_types,
+                   what_is_tested_elsewhere_is_called_there);
     int ops = 0;
     while (op_rows[ops].name) ops++;
     tcase_add_loop_test(cover, every_op_has_a_golden, 0, ops);
-    tcase_add_test(cover, ops_without_a_golden_are_named);
-    tcase_add_test(cover, every_golden_is_used_and_no_name_comes_twice);
+    add_tests(cover, ops_without_a_golden_are_named, every_golden_is_used_and_no_name_comes_twice);
     tcase_add_loop_test(cover, every_public_function_is_listed, 0, COUNT(headers));
-    tcase_add_test(cover, what_is_to_come_has_not_come_yet);
-    tcase_add_test(cover, every_suite_has_a_limit_of_time);
-    suite_add_tcase(suite, numbers);
-    suite_add_tcase(suite, cover);
+    add_tests(cover, what_is_to_come_has_not_come_yet, every_suite_has_a_limit_of_time);
     return run_suite(suite);
 }

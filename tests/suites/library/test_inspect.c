@@ -341,7 +341,7 @@ START_TEST(names_are_written_as_utf8) {
                 {"caf\xe9\n", "caf\xef\xbf\xbd\n"},
                 {"\xf4\x8f\xbf\xbf\xf4\x90\x80\x80", /* the last character, and one after it */
                  "\xf4\x8f\xbf\xbf\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (int i = 0; i < COUNT(rows); i++) {
         Tensor *x = ag_name(LEAF(SHAPE(1), 2), rows[i].name);
         ck_assert(tape_begin());
         tape_keep_grads(true);
@@ -631,26 +631,22 @@ int main(void) {
     TCase *lines = add_framed_case(suite, "lines");
     int ops = 0;
     while (all_ops[ops]) ops++;
-    tcase_add_test(lines, lines_are_those_of_tape_print);
-    tcase_add_test(lines, a_line_has_its_number);
-    tcase_add_loop_test(lines, every_op_has_a_text, 0, ops);
-    tcase_add_loop_test(lines, a_line_computes_what_backward_adds_and_its_result_again, 0, ops);
-    tcase_add_test(lines, a_line_that_is_not_there_or_has_no_gradient_is_an_error);
-    tcase_add_test(lines, a_tape_that_keeps_gradients_keeps_values);
+    add_tests(lines, lines_are_those_of_tape_print, a_line_has_its_number);
+    add_loop_tests(lines, ops, every_op_has_a_text,
+                   a_line_computes_what_backward_adds_and_its_result_again);
+    add_tests(lines, a_line_that_is_not_there_or_has_no_gradient_is_an_error,
+              a_tape_that_keeps_gradients_keeps_values);
     TCase *json = add_framed_case(suite, "json");
     tcase_set_timeout(json, 120);
     tcase_add_loop_test(json, the_json_of_every_op_has_its_gradients_as_sums_of_terms, 0, ops);
     tcase_add_loop_test(json, the_json_of_attention, 0, 2);
-    tcase_add_test(json, names_are_written_as_utf8);
-    tcase_add_test(json, the_reasons_for_zeros);
-    tcase_add_test(json, a_weight_of_zero_is_the_reason_for_a_zero_of_a_product);
+    add_tests(json, names_are_written_as_utf8, the_reasons_for_zeros,
+              a_weight_of_zero_is_the_reason_for_a_zero_of_a_product);
     tcase_add_loop_test(json, nan_and_infinity_are_written, 0, 2); /* in both types */
     tcase_add_loop_test(json, a_check_steps_as_far_as_the_number_is_large, 0, 9);
-    tcase_add_test(json, a_kink_is_not_a_wrong_rule);
-    tcase_add_test(json, a_check_says_what_differences_cannot_tell);
-    tcase_add_test(json, a_tape_that_cannot_be_written_is_an_error);
-    tcase_add_test(json, a_full_disk_is_an_error);
-    TCase *large = mark_long(add_framed_case(suite, "large"));
-    tcase_add_test(large, a_tape_of_more_than_a_megabyte_is_an_error);
+    add_tests(json, a_kink_is_not_a_wrong_rule, a_check_says_what_differences_cannot_tell,
+              a_tape_that_cannot_be_written_is_an_error, a_full_disk_is_an_error);
+    tcase_add_test(mark_long(add_framed_case(suite, "large")),
+                   a_tape_of_more_than_a_megabyte_is_an_error);
     return run_suite(suite);
 }

@@ -770,36 +770,23 @@ END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static Suite *kernels_suite(void) {
     Suite *suite = suite_create("kernels");
-    TCase *walk = add_case(suite, "walk");
+    TCase *walk = add_case(suite, "walk", setup, NULL);
     tcase_add_test(walk, the_list_is_complete);
-    tcase_add_loop_test(walk, fast_kernels_agree_with_the_plain_ones, 0, COUNT(entries));
-    tcase_add_loop_test(walk, long_rows_agree, 0, COUNT(entries));
+    add_loop_tests(walk, COUNT(entries), fast_kernels_agree_with_the_plain_ones, long_rows_agree);
     tcase_add_test(walk, the_environment_chooses_the_table);
-    TCase *others = add_case(suite, "others");
+    TCase *others = add_case(suite, "others", setup, NULL);
     tcase_add_loop_test(others, columns_are_summed, 0, 10);
-    tcase_add_test(others, adamw_steps);
-    tcase_add_test(others, additive_scores_and_their_gradients);
-    TCase *accuracy = add_case(suite, "accuracy");
-    tcase_add_loop_test(accuracy, functions_are_good_to_an_ulp_or_two_on_every_exponent, 0,
-                        COUNT(FUNCTIONS));
-    tcase_add_loop_test(accuracy, functions_are_good_to_an_ulp_or_two_in_between, 0,
-                        COUNT(FUNCTIONS));
-    tcase_add_test(accuracy, exp_at_its_ends);
-    tcase_add_test(accuracy, long_sums_are_accurate);
-    tcase_add_test(accuracy, a_large_mean_costs_no_digits);
-    tcase_add_test(accuracy, a_constant_row_is_normalised_to_zero);
-    tcase_add_test(accuracy, masked_elements_are_not_read);
-    TCase *attention = mark_long(add_case(suite, "attention"));
-    tcase_add_loop_test(attention, attention_agrees, 0, COUNT(heads));
+    add_tests(others, adamw_steps, additive_scores_and_their_gradients);
+    TCase *accuracy = add_case(suite, "accuracy", setup, NULL);
+    add_loop_tests(accuracy, COUNT(FUNCTIONS),
+                   functions_are_good_to_an_ulp_or_two_on_every_exponent,
+                   functions_are_good_to_an_ulp_or_two_in_between);
+    add_tests(accuracy, exp_at_its_ends, long_sums_are_accurate, a_large_mean_costs_no_digits,
+              a_constant_row_is_normalised_to_zero, masked_elements_are_not_read);
+    tcase_add_loop_test(mark_long(add_case(suite, "attention", setup, NULL)), attention_agrees, 0,
+                        COUNT(heads));
     return suite;
 }
 

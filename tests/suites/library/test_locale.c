@@ -121,7 +121,7 @@ static void write_errors(FILE *file) {
 }
 
 static Write *const writers[] = {write_tensors, write_modules, write_tape, write_errors};
-enum { WRITERS = sizeof writers / sizeof *writers };
+enum { WRITERS = COUNT(writers) };
 
 START_TEST(every_text_has_a_point) { expect_the_same(writers[_i / 2], points[_i % 2]); }
 END_TEST
@@ -167,11 +167,9 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("locale");
-    TCase *tcase = tcase_create("texts");
-    tcase_add_checked_fixture(tcase, frame_setup, point_teardown);
+    TCase *tcase = add_case(suite, "texts", frame_setup, point_teardown);
     tcase_add_loop_test(tcase, every_text_has_a_point, 0, 2 * WRITERS);
     tcase_add_loop_test(tcase, only_the_points_of_numbers_change, 0, 2);
-    suite_add_tcase(suite, tcase);
     tcase = add_program_case(suite, "files");
     tcase_add_checked_fixture(tcase, frame_setup, point_teardown);
     tcase_add_loop_test(tcase, files_are_read_and_written, 0, 2);

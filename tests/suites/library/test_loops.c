@@ -483,20 +483,10 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("loops");
-    TCase *tcase = tcase_create("loops");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, elements_find_their_partners);
-    tcase_add_test(tcase, map_elements_broadcasts);
-    tcase_add_test(tcase, broadcasting_is_numpys);
-    tcase_add_test(tcase, rows_are_whole);
-    tcase_add_test(tcase, sums_of_columns_that_run_backwards);
-    tcase_add_test(tcase, sums_along_any_dimensions);
-    tcase_add_test(tcase, sums_undo_broadcasting);
-    tcase_add_test(tcase, reductions_along_one_dimension);
-    tcase_add_test(tcase, matmul_of_batches);
-    tcase_add_test(tcase, products_of_matrices);
-    tcase_add_test(tcase, reshape_views_wherever_it_can);
-    tcase_add_test(tcase, views_are_index_arithmetic);
+    add_tests(add_case(suite, "loops", setup, teardown), elements_find_their_partners,
+              map_elements_broadcasts, broadcasting_is_numpys, rows_are_whole,
+              sums_of_columns_that_run_backwards, sums_along_any_dimensions, sums_undo_broadcasting,
+              reductions_along_one_dimension, matmul_of_batches, products_of_matrices,
+              reshape_views_wherever_it_can, views_are_index_arithmetic);
     return run_suite(suite);
 }

@@ -127,7 +127,7 @@ START_TEST(a_path_that_leads_nowhere) {
     const char *paths[] = {"c",        "third.weight", "first.weight.weight",
                            "first.",   ".first.bias",  "first.c",
                            "firs.bias"};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (int i = 0; i < COUNT(paths); i++) {
         char sentence[64];
         snprintf(sentence, sizeof sentence, "parameter: Net has no \"%s\"", paths[i]);
         ck_assert_ptr_null(nn_parameter(net, paths[i]));
@@ -591,7 +591,7 @@ START_TEST(floats_print_as_python_writes_them) {
         (double)NAN};
     char text[256] = {0};
     FILE *file = tmpfile();
-    for (int i = 0; i < (int)(sizeof x / sizeof *x); i++) {
+    for (int i = 0; i < COUNT(x); i++) {
         nn_print_float(x[i], file);
         fputc(' ', file);
     }
@@ -621,7 +621,7 @@ START_TEST(linear_draws_pytorchs_weights_to_the_bit) {
     const int sizes[] = {1, 2, 3, 5, 6, 7, 10, 11, 20, 48, 100, 300};
     DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (int i = 0; i < COUNT(sizes); i++) {
         char group[64];
         snprintf(group, sizeof group, "draw_%s_%d", tensor_dtype_name(dtype), sizes[i]);
         tensor_manual_seed((uint64_t)sizes[i]);
@@ -1052,7 +1052,7 @@ static void expect_run(const char *group, AttentionFn forward, void *module, Ten
     const char *paths[] = {"W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight", "W_q.bias",
                            "W_k.bias",   "W_v.bias",   "W_o.bias",   "w_v.weight"};
     int found = 0;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (int i = 0; i < COUNT(paths); i++) {
         char name[32];
         snprintf(name, sizeof name, "d%s", paths[i]);
         Tensor *parameter = nn_parameter(module, paths[i]);
@@ -1306,7 +1306,7 @@ START_TEST(the_tape_tells_the_story) {
     const char *words[] = {"W_q.weight", "queries",    "W_k.weight", "keys",
                            "W_v.weight", "values",     "scores",     "attention_weights",
                            "heads",      "W_o.weight", "output"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    for (int i = 0; i < COUNT(words); i++)
         ck_assert_msg(strstr(text, words[i]) != NULL, "no %s in\n%s", words[i], text);
     tensor_release(x);
     tensor_release(lens);
@@ -1702,7 +1702,7 @@ START_TEST(sgd_settings_must_make_sense) {
         {{.nesterov = true, .momentum = 0.5, .dampening = 0.25},
          "sgd: nesterov needs a momentum and no dampening; they are 0.5 and 0.25"},
     };
-    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    for (int i = 0; i < COUNT(mistakes); i++) {
         ck_assert_ptr_null(nn_sgd_new(linear, mistakes[i].config));
         expect_error(mistakes[i].sentence);
     }
@@ -1796,92 +1796,52 @@ END_TEST
 
 /* ---- the suite --------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, frame_teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_module_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "module");
-    tcase_add_test(tcase, parameters_may_be_added_on_the_way);
-    tcase_add_test(tcase, parameters_come_in_state_dict_order);
-    tcase_add_test(tcase, a_path_that_leads_nowhere);
-    tcase_add_test(tcase, training_goes_all_the_way_down);
-    tcase_add_test(tcase, zeroed_gradients_are_absent);
-    tcase_add_test(tcase, a_tensor_held_twice_counts_once);
-    tcase_add_test(tcase, results_are_kept_past_the_tape);
-    tcase_add_test(tcase, names_are_checked);
-    tcase_add_test(tcase, a_refused_parameter_leaves_no_trace);
-    tcase_add_test(tcase, what_a_module_refuses);
-    tcase_add_test(tcase, a_child_has_one_parent);
-    tcase_add_test(tcase, a_deep_path_keeps_its_end);
-    tcase_add_test(tcase, a_pending_error_stays);
-    tcase_add_test(tcase, a_null_module_is_named);
-    tcase_add_test(tcase, parameters_that_the_loss_does_not_reach);
-    tcase_add_test(tcase, layers_that_nobody_called);
-    tcase_add_test(tcase, very_many_parameters_that_are_not_reached);
-    tcase_add_test(tcase, modules_print_as_python_prints_them);
-    tcase_add_test(tcase, settings_and_children);
-    tcase_add_test(tcase, floats_print_as_python_writes_them);
-    tcase_add_test(tcase, printing_to_a_full_disk);
+    add_tests(add_case(suite, "module", setup, frame_teardown), parameters_may_be_added_on_the_way,
+              parameters_come_in_state_dict_order, a_path_that_leads_nowhere,
+              training_goes_all_the_way_down, zeroed_gradients_are_absent,
+              a_tensor_held_twice_counts_once, results_are_kept_past_the_tape, names_are_checked,
+              a_refused_parameter_leaves_no_trace, what_a_module_refuses, a_child_has_one_parent,
+              a_deep_path_keeps_its_end, a_pending_error_stays, a_null_module_is_named,
+              parameters_that_the_loss_does_not_reach, layers_that_nobody_called,
+              very_many_parameters_that_are_not_reached, modules_print_as_python_prints_them,
+              settings_and_children, floats_print_as_python_writes_them, printing_to_a_full_disk);
 }
 
 static void add_layer_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "layers");
-    tcase_add_loop_test(tcase, linear_draws_pytorchs_weights_to_the_bit, 0, 2);
-    tcase_add_loop_test(tcase, fifty_linear_layers_have_pytorchs_bits, 0, 2);
-    tcase_add_test(tcase, linear_forward_and_backward);
-    tcase_add_test(tcase, a_lazy_linear_draws_at_its_first_forward);
-    tcase_add_test(tcase, linear_mistakes);
-    tcase_add_test(tcase, a_lazy_linear_is_given_both_or_neither);
-    tcase_add_test(tcase, linear_of_nothing);
+    TCase *tcase = add_case(suite, "layers", setup, frame_teardown);
+    add_loop_tests(tcase, 2, linear_draws_pytorchs_weights_to_the_bit,
+                   fifty_linear_layers_have_pytorchs_bits);
+    add_tests(tcase, linear_forward_and_backward, a_lazy_linear_draws_at_its_first_forward,
+              linear_mistakes, a_lazy_linear_is_given_both_or_neither, linear_of_nothing);
     tcase_add_loop_test(tcase, embedding_draws_pytorchs_numbers, 0, 2);
-    tcase_add_test(tcase, embedding_forward_and_backward);
-    tcase_add_test(tcase, layer_norm_forward_and_backward);
-    tcase_add_test(tcase, layer_norm_may_get_x_back);
-    tcase_add_test(tcase, layer_norm_needs_sizes);
+    add_tests(tcase, embedding_forward_and_backward, layer_norm_forward_and_backward,
+              layer_norm_may_get_x_back, layer_norm_needs_sizes);
     tcase_add_loop_test(tcase, positions_are_pytorchs, 0, 2);
-    tcase_add_test(tcase, positional_encoding_forward_and_backward);
-    tcase_add_test(tcase, positional_encoding_mistakes);
-    tcase_add_test(tcase, dropout_drops_in_training_only);
-    tcase_add_test(tcase, dropout_needs_a_probability);
+    add_tests(tcase, positional_encoding_forward_and_backward, positional_encoding_mistakes,
+              dropout_drops_in_training_only, dropout_needs_a_probability);
 }
 
 static void add_attention_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "attention");
-    tcase_add_test(tcase, dot_product_attention_as_pytorch);
-    tcase_add_test(tcase, additive_attention_as_pytorch);
-    tcase_add_test(tcase, multi_head_attention_as_pytorch);
-    tcase_add_test(tcase, lazy_multi_head_attention_as_pytorch);
-    tcase_add_test(tcase, attention_in_training);
-    tcase_add_test(tcase, a_query_with_nothing_to_attend_to);
-    tcase_add_test(tcase, an_empty_batch);
+    TCase *tcase = add_case(suite, "attention", setup, frame_teardown);
+    add_tests(tcase, dot_product_attention_as_pytorch, additive_attention_as_pytorch,
+              multi_head_attention_as_pytorch, lazy_multi_head_attention_as_pytorch,
+              attention_in_training, a_query_with_nothing_to_attend_to, an_empty_batch);
     tcase_add_loop_test(tcase, gradients_of_multi_head_attention, 0, 4);
-    tcase_add_test(tcase, weights_live_until_the_next_forward);
-    tcase_add_test(tcase, the_tape_tells_the_story);
-    tcase_add_loop_test(tcase, attention_names_what_does_not_fit, 0, 3);
-    tcase_add_loop_test(tcase, attention_checks_its_lengths, 0, 3);
-    tcase_add_test(tcase, attention_checks_its_features);
-    tcase_add_test(tcase, attention_sizes_must_make_sense);
-    tcase_add_test(tcase, an_error_says_the_path_of_its_module);
-    tcase_add_test(tcase, an_earlier_error_keeps_its_sentence);
-    tcase_add_test(tcase, every_module_says_its_path);
+    add_tests(tcase, weights_live_until_the_next_forward, the_tape_tells_the_story);
+    add_loop_tests(tcase, 3, attention_names_what_does_not_fit, attention_checks_its_lengths);
+    add_tests(tcase, attention_checks_its_features, attention_sizes_must_make_sense,
+              an_error_says_the_path_of_its_module, an_earlier_error_keeps_its_sentence,
+              every_module_says_its_path);
 }
 
 static void add_optimizer_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "optimizer");
+    TCase *tcase = add_case(suite, "optimizer", setup, frame_teardown);
     tcase_add_loop_test(tcase, sgd_numbers_known_by_heart, 0, 4);
-    tcase_add_test(tcase, sgd_skips_what_has_no_gradient);
-    tcase_add_test(tcase, sgd_steps_once_for_a_shared_tensor);
-    tcase_add_test(tcase, sgd_waits_for_lazy_parameters);
-    tcase_add_test(tcase, sgd_is_all_or_nothing);
-    tcase_add_test(tcase, sgd_moves_nothing_when_something_was_let_go);
-    tcase_add_test(tcase, sgd_settings_must_make_sense);
-    tcase_add_test(tcase, an_optimizer_is_no_model);
-    tcase_add_test(tcase, a_model_is_no_optimizer);
-    tcase_add_test(tcase, sgd_prints_its_settings);
+    add_tests(tcase, sgd_skips_what_has_no_gradient, sgd_steps_once_for_a_shared_tensor,
+              sgd_waits_for_lazy_parameters, sgd_is_all_or_nothing,
+              sgd_moves_nothing_when_something_was_let_go, sgd_settings_must_make_sense,
+              an_optimizer_is_no_model, a_model_is_no_optimizer, sgd_prints_its_settings);
 }
 
 int main(void) {

@@ -15,8 +15,6 @@
 
 #include "../common.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 static void release_all(Tensor **x, int n) {
     for (int i = 0; i < n; i++) tensor_release(x[i]);
 }
@@ -1758,33 +1756,23 @@ static void add_walk(Suite *suite) {
     TCase *walk = add_framed_case(suite, "walk");
     tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
     tcase_add_loop_test(walk, gradients_of_composites_are_slopes, 0, composite_count());
-    tcase_add_loop_test(walk, some_inputs_may_do_without_a_gradient, 0, n);
-    tcase_add_loop_test(walk, the_same_tensor_may_come_twice, 0, n);
-    tcase_add_loop_test(walk, values_do_not_depend_on_the_layout, 0, n);
-    tcase_add_loop_test(walk, float32_agrees_with_float64, 0, n);
-    tcase_add_loop_test(walk, the_incoming_gradient_may_have_any_layout, 0, n);
-    tcase_add_loop_test(walk, inputs_are_only_read, 0, n);
-    tcase_add_loop_test(walk, integers_and_bools_compute_as_doubles_do, 0, n);
-    tcase_add_loop_test(walk, writes_in_place_are_harmless_or_refused, 0, n);
-    tcase_add_loop_test(walk, letting_go_changes_no_gradient, 0, n);
+    add_loop_tests(walk, n, some_inputs_may_do_without_a_gradient, the_same_tensor_may_come_twice,
+                   values_do_not_depend_on_the_layout, float32_agrees_with_float64,
+                   the_incoming_gradient_may_have_any_layout, inputs_are_only_read,
+                   integers_and_bools_compute_as_doubles_do,
+                   writes_in_place_are_harmless_or_refused, letting_go_changes_no_gradient);
 }
 
 static void add_mistakes(Suite *suite) {
     const int n = ag_op_count();
     TCase *mistakes = add_framed_case(suite, "mistakes");
     tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, mistake_count());
-    tcase_add_loop_test(mistakes, every_op_has_a_wrong_shape_or_takes_any, 0, n);
-    tcase_add_loop_test(mistakes, wrong_types_are_refused, 0, n);
-    tcase_add_loop_test(mistakes, null_is_refused, 0, n);
-    tcase_add_loop_test(mistakes, a_pending_error_stays, 0, n);
-    tcase_add_loop_test(mistakes, without_a_tape_there_is_no_op, 0, n);
-    tcase_add_test(mistakes, what_was_let_go_is_refused_by_its_name);
-    tcase_add_test(mistakes, a_wrong_tensor_of_a_list_is_named);
-    tcase_add_test(mistakes, a_view_that_cannot_be_is_an_error);
-    tcase_add_test(mistakes, a_negative_length_is_an_error);
-    tcase_add_test(mistakes, an_index_out_of_range_is_an_error);
-    tcase_add_test(mistakes, a_target_that_is_no_class_is_an_error);
-    tcase_add_test(mistakes, too_many_dimensions_are_an_error);
+    add_loop_tests(mistakes, n, every_op_has_a_wrong_shape_or_takes_any, wrong_types_are_refused,
+                   null_is_refused, a_pending_error_stays, without_a_tape_there_is_no_op);
+    add_tests(mistakes, what_was_let_go_is_refused_by_its_name, a_wrong_tensor_of_a_list_is_named,
+              a_view_that_cannot_be_is_an_error, a_negative_length_is_an_error,
+              an_index_out_of_range_is_an_error, a_target_that_is_no_class_is_an_error,
+              too_many_dimensions_are_an_error);
 }
 
 static Suite *ops_suite(void) {
@@ -1792,33 +1780,24 @@ static Suite *ops_suite(void) {
     TCase *table = add_framed_case(suite, "table");
     tcase_add_loop_test(table, every_composite_has_a_line_in_the_readme, 0, composite_count());
     tcase_add_loop_test(table, every_op_has_a_sample_and_a_line_in_the_readme, 0, ag_op_count());
-    tcase_add_test(table, names_are_unique);
-    tcase_add_test(table, every_op_of_the_library_has_a_row);
+    add_tests(table, names_are_unique, every_op_of_the_library_has_a_row);
     add_walk(suite);
     add_mistakes(suite);
-    TCase *integers = add_framed_case(suite, "integers");
-    tcase_add_test(integers, integers_have_no_gradient);
-    tcase_add_test(integers, integers_wrap_around);
-    tcase_add_test(integers, numbers_are_compared_in_the_type_of_x);
-    tcase_add_test(integers, numbers_for_integers_are_whole);
+    add_tests(add_framed_case(suite, "integers"), integers_have_no_gradient, integers_wrap_around,
+              numbers_are_compared_in_the_type_of_x, numbers_for_integers_are_whole);
     TCase *sums = add_framed_case(suite, "sums");
     tcase_add_loop_test(sums, many_uses_of_an_element_are_summed_exactly, 0, 12);
     tcase_add_test(sums, half_a_million_uses_lose_no_digits);
     tcase_add_loop_test(sums, additive_scores_of_many_pairs_lose_no_digits, 0, 2);
     TCase *promises = add_framed_case(suite, "promises");
-    tcase_add_test(promises, split_fills_the_list);
-    tcase_add_test(promises, topk_takes_the_first_of_equals);
-    tcase_add_test(promises, views_share_bytes_and_copies_do_not);
+    add_tests(promises, split_fills_the_list, topk_takes_the_first_of_equals,
+              views_share_bytes_and_copies_do_not);
     tcase_add_loop_test(promises, one_element_multiplies_as_many_do, 0, 3);
-    tcase_add_test(promises, repeat_always_copies);
-    tcase_add_test(promises, a_sum_of_nothing_but_itself_is_a_copy);
-    tcase_add_test(promises, empty_rows_take_no_time);
-    tcase_add_test(promises, what_changes_nothing_hands_x_back);
-    tcase_add_test(promises, gradients_behind_the_mask_are_exactly_zero);
-    tcase_add_test(promises, what_is_not_chosen_gets_exactly_zero);
-    tcase_add_test(promises, any_class_may_be_ignored_and_none);
-    tcase_add_test(promises, what_is_ignored_gets_exactly_zero);
-    tcase_add_test(promises, dropout_keeps_what_it_says);
+    add_tests(promises, repeat_always_copies, a_sum_of_nothing_but_itself_is_a_copy,
+              empty_rows_take_no_time, what_changes_nothing_hands_x_back,
+              gradients_behind_the_mask_are_exactly_zero, what_is_not_chosen_gets_exactly_zero,
+              any_class_may_be_ignored_and_none, what_is_ignored_gets_exactly_zero,
+              dropout_keeps_what_it_says);
     tcase_add_loop_test(promises, fused_ops_agree_with_their_composed_twins, 0, COUNT(twins));
     return suite;
 }

@@ -468,29 +468,14 @@ END_TEST
 
 static Suite *print_suite(void) {
     Suite *suite = suite_create("print");
-    TCase *tcase = tcase_create("print");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, test_golden);
-    tcase_add_test(tcase, test_notebook_queries);
-    tcase_add_test(tcase, test_notebook_whole_numbers);
-    tcase_add_test(tcase, test_notebook_rows_break_at_80_columns);
-    tcase_add_test(tcase, test_notebook_parameter);
-    tcase_add_test(tcase, test_notebook_summary_of_trained_weights);
-    tcase_add_test(tcase, test_notebook_denormal_weights);
-    tcase_add_test(tcase, test_scalars);
-    tcase_add_test(tcase, test_empty);
-    tcase_add_test(tcase, test_not_finite_and_negative_zero);
-    tcase_add_test(tcase, test_scientific_thresholds);
-    tcase_add_test(tcase, test_dtype_is_named_when_not_the_default);
-    tcase_add_test(tcase, test_suffix_moves_to_a_new_line);
-    tcase_add_test(tcase, test_result_without_gradient_shows_none);
-    tcase_add_test(tcase, test_views);
-    tcase_add_test(tcase, test_huge_expanded);
-    tcase_add_test(tcase, test_null);
-    tcase_add_test(tcase, test_pending_error_prints_nothing);
-    tcase_add_test(tcase, test_write_errors);
-    tcase_add_test(tcase, test_fewest_digits);
-    suite_add_tcase(suite, tcase);
+    add_tests(add_case(suite, "print", setup, teardown), test_golden, test_notebook_queries,
+              test_notebook_whole_numbers, test_notebook_rows_break_at_80_columns,
+              test_notebook_parameter, test_notebook_summary_of_trained_weights,
+              test_notebook_denormal_weights, test_scalars, test_empty,
+              test_not_finite_and_negative_zero, test_scientific_thresholds,
+              test_dtype_is_named_when_not_the_default, test_suffix_moves_to_a_new_line,
+              test_result_without_gradient_shows_none, test_views, test_huge_expanded, test_null,
+              test_pending_error_prints_nothing, test_write_errors, test_fewest_digits);
     return suite;
 }
 

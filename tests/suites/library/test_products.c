@@ -508,18 +508,13 @@ int main(void) {
     isa_tables = tables + 1;
     isa_count = table_count - 1;
     Suite *suite = suite_create("products");
-    TCase *tcase = tcase_create("products");
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    suite_add_tcase(suite, tcase);
-    tcase_add_loop_test(tcase, products_of_every_shape_and_stride, 0, 2);
-    tcase_add_loop_test(tcase, products_of_every_size, 0, 2);
-    tcase_add_loop_test(tcase, products_leave_what_lies_between_rows, 0, 2);
+    TCase *tcase = add_case(suite, "products", setup, NULL);
+    add_loop_tests(tcase, 2, products_of_every_shape_and_stride, products_of_every_size,
+                   products_leave_what_lies_between_rows);
     tcase_add_loop_test(tcase, products_of_distant_columns, 0, 4);
-    tcase_add_test(tcase, a_slice_needs_no_more_room);
-    tcase_add_test(tcase, products_skip_no_zero);
+    add_tests(tcase, a_slice_needs_no_more_room, products_skip_no_zero);
     tcase_add_loop_test(tcase, products_are_added, 0, 2);
-    tcase_add_test(tcase, rows_of_a_product_stand_alone);
-    tcase_add_test(tcase, a_number_times_a_row_is_a_row_of_the_product);
+    add_tests(tcase, rows_of_a_product_stand_alone, a_number_times_a_row_is_a_row_of_the_product);
     TCase *large = mark_long(add_framed_case(suite, "large"));
     tcase_add_checked_fixture(large, setup, NULL);
     tcase_add_loop_test(large, larger_products, 0, 2);

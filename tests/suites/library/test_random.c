@@ -182,7 +182,7 @@ static Tensor *draw_dropout_views(int64_t n) {
                  {{3, {4, 3, 5}}, {0, 1, 3}},
                  {{4, {2, 1, 3, 2}}, {3, 7, 1, 6}},
                  {{3, {2, 4, 2}}, {2, 2, 1}}};
-    enum { VIEWS = sizeof views / sizeof *views };
+    enum { VIEWS = COUNT(views) };
     Tensor *ones = tensor_ones(SHAPE(100));
     Tensor *zero = tensor_zeros(SCALAR);
     Tensor *view[VIEWS];
@@ -231,7 +231,7 @@ static const Record RECORDS[] = {
     {"randn 37 f64", F64, 37, draw_randn, 1e-14},
     {"normal 16 f64", F64, 16, draw_normal, 1e-14},
 };
-enum { RECORD_COUNT = sizeof RECORDS / sizeof *RECORDS };
+enum { RECORD_COUNT = COUNT(RECORDS) };
 
 START_TEST(thousand_draws_match_torch) {
     const Record *record = &RECORDS[_i / SEED_COUNT];
@@ -527,7 +527,7 @@ static const char *const SENTENCES[] = {
     "bernoulli: shape is (2, -1): a size must not be negative",
     "randint: shape is (2, -1): a size must not be negative",
 };
-enum { SENTENCE_COUNT = sizeof SENTENCES / sizeof *SENTENCES };
+enum { SENTENCE_COUNT = COUNT(SENTENCES) };
 
 START_TEST(a_mistake_is_one_sentence_and_draws_nothing) {
     ck_assert_ptr_null(bad_call(_i));
@@ -618,7 +618,7 @@ START_TEST(a_state_that_is_none_is_refused) {
     Tensor *x = tensor_ones(SHAPE(627));
     Tensor *y = tensor_randperm(626);
     const Generator before = *tensor_generator_current();
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (int i = 0; i < COUNT(wrong); i++) {
         int64_t *place = (int64_t *)state->data + wrong[i].place, kept = *place;
         *place = wrong[i].value;
         ck_assert(!tensor_set_generator_state(state));
@@ -642,45 +642,30 @@ START_TEST(a_state_that_is_none_is_refused) {
 }
 END_TEST
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static Suite *random_suite(void) {
     Suite *suite = suite_create("random");
-    TCase *goldens = add_case(suite, "goldens");
+    TCase *goldens = add_case(suite, "goldens", setup, teardown);
     tcase_add_loop_test(goldens, thousand_draws_match_torch, 0, RECORD_COUNT * SEED_COUNT);
     tcase_add_loop_test(goldens, mixed_draws_match_torch, 0, SEED_COUNT);
-    tcase_add_test(goldens, seed_0_prints_what_torch_prints);
-    tcase_add_test(goldens, seed_42_prints_what_torch_prints);
-    tcase_add_test(goldens, seed_123_drops_what_torch_drops);
-    tcase_add_test(goldens, uniform_starts_a_linear_layer_as_torch_does);
-    tcase_add_test(goldens, engine_passes_the_standards_check);
-    TCase *state = add_case(suite, "state");
-    tcase_add_test(state, only_the_low_32_bits_of_a_seed_count);
-    tcase_add_test(state, second_normal_of_a_pair_waits);
-    tcase_add_test(state, seeding_drops_the_waiting_normal);
-    tcase_add_test(state, a_saved_generator_repeats_itself);
-    tcase_add_test(state, a_zeroed_generator_starts_from_seed_0);
+    add_tests(goldens, seed_0_prints_what_torch_prints, seed_42_prints_what_torch_prints,
+              seed_123_drops_what_torch_drops, uniform_starts_a_linear_layer_as_torch_does,
+              engine_passes_the_standards_check);
+    TCase *state = add_case(suite, "state", setup, teardown);
+    add_tests(state, only_the_low_32_bits_of_a_seed_count, second_normal_of_a_pair_waits,
+              seeding_drops_the_waiting_normal, a_saved_generator_repeats_itself,
+              a_zeroed_generator_starts_from_seed_0);
 #ifndef ONE_THREAD
     tcase_add_test(state, each_thread_has_its_own_generator);
 #endif
-    tcase_add_test(state, a_state_goes_on_as_it_would_have);
-    tcase_add_test(state, a_state_that_is_none_is_refused);
-    TCase *corners = add_case(suite, "corners");
-    tcase_add_test(corners, results_have_the_shape_and_type_asked_for);
-    tcase_add_test(corners, no_elements_take_no_draws);
-    tcase_add_test(corners, limits_of_the_arguments_are_allowed);
-    tcase_add_test(corners, certain_masks_draw_too);
-    tcase_add_test(corners, wide_integers_take_two_words);
-    TCase *mistakes = add_case(suite, "mistakes");
+    add_tests(state, a_state_goes_on_as_it_would_have, a_state_that_is_none_is_refused);
+    add_tests(add_case(suite, "corners", setup, teardown),
+              results_have_the_shape_and_type_asked_for, no_elements_take_no_draws,
+              limits_of_the_arguments_are_allowed, certain_masks_draw_too,
+              wide_integers_take_two_words);
+    TCase *mistakes = add_case(suite, "mistakes", setup, teardown);
     tcase_add_loop_test(mistakes, a_mistake_is_one_sentence_and_draws_nothing, 0, SENTENCE_COUNT);
-    tcase_add_test(mistakes, float64_reaches_further);
-    tcase_add_test(mistakes, a_pending_error_stays_and_draws_nothing);
-    tcase_add_test(mistakes, no_memory_draws_nothing);
+    add_tests(mistakes, float64_reaches_further, a_pending_error_stays_and_draws_nothing,
+              no_memory_draws_nothing);
     return suite;
 }
 

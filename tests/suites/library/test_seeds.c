@@ -115,7 +115,7 @@ static int num_names;
 
 static Tensor *own(Tensor *x) {
     ck_assert_msg(x != NULL, "%s: %s", group, tensor_error());
-    ck_assert_int_lt(num_names, (int)(sizeof names / sizeof *names));
+    ck_assert_int_lt(num_names, COUNT(names));
     names[num_names++] = x;
     return x;
 }
@@ -919,24 +919,19 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("seeds");
-    TCase *documents = tcase_create("documents");
-    tcase_add_checked_fixture(documents, open_documents, close_golden);
+    TCase *documents = add_case(suite, "documents", open_documents, close_golden);
     tcase_add_checked_fixture(documents, frame_setup, frame_teardown);
     tcase_add_loop_test(documents, seed_000_fa4835f4a7945ea0, F32, F64 + 1);
     tcase_add_loop_test(documents, seed_001_0ea6f6b330a5c08a, F32, F64 + 1);
     tcase_add_loop_test(documents, seed_002_ea84a240723ba19e, F32, F64 + 1);
     tcase_add_loop_test(documents, seed_003_50a0c1954a3f737a, F32, F64 + 1);
     tcase_add_loop_test(documents, seed_004_935a0b883444fe2f, F32, F64 + 1);
-    suite_add_tcase(suite, documents);
-
-    TCase *modules = tcase_create("modules");
-    tcase_add_checked_fixture(modules, open_cases, close_golden);
+    TCase *modules = add_case(suite, "modules", open_cases, close_golden);
     tcase_add_checked_fixture(modules, frame_setup, frame_teardown);
     tcase_add_loop_test(modules, dot_product_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, additive_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, multi_head_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, fused_dot_product_attention, F32, F64 + 1);
     tcase_add_loop_test(modules, fused_multi_head_attention, F32, F64 + 1);
-    suite_add_tcase(suite, modules);
     return run_suite(suite);
 }

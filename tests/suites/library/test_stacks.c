@@ -13,8 +13,6 @@
 #include "../../../nn/nn.h"
 #include "../common.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 /* ---- a thread with little stack ------------------------------------------------------------ */
 
 /* The sanitizers' frames are larger. */
@@ -213,13 +211,8 @@ END_TEST
 
 static Suite *stacks_suite(void) {
     Suite *suite = suite_create("stacks");
-    TCase *tcase = tcase_create("64 KB");
-    tcase_add_checked_fixture(tcase, setup, frame_teardown);
-    suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, every_op_runs_on_64_kb);
-    tcase_add_test(tcase, large_ops_run_on_64_kb);
-    tcase_add_test(tcase, training_runs_on_64_kb);
-    tcase_add_test(tcase, files_and_text_take_64_kb);
+    add_tests(add_case(suite, "64 KB", setup, frame_teardown), every_op_runs_on_64_kb,
+              large_ops_run_on_64_kb, training_runs_on_64_kb, files_and_text_take_64_kb);
     return suite;
 }
 

@@ -729,7 +729,7 @@ START_TEST(a_name_is_cut_between_characters) {
                 {"\x80", 31},
                 {"\xe9 ", 30}};
     Tensor *x = tensor_ones(SHAPE(2));
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (int i = 0; i < COUNT(rows); i++) {
         char name[65] = "";
         while (strlen(name) < 32) strcat(name, rows[i].character);
         ck_assert_ptr_eq(ag_name(x, name), x);
@@ -1605,7 +1605,7 @@ typedef struct {
 static const TestOp test_ops[] = {TEST_OP(sign, 1),  TEST_OP(factor, 1),     TEST_OP(term, 1),
                                   TEST_OP(stale, 1), TEST_OP(transposed, 1), TEST_OP(operand, 2),
                                   TEST_OP(rows, 1),  TEST_OP(zero, 1)};
-enum { TEST_OPS = sizeof test_ops / sizeof *test_ops };
+enum { TEST_OPS = COUNT(test_ops) };
 
 typedef struct {
     const TestOp *op;
@@ -1917,103 +1917,69 @@ END_TEST
 /* ---- the suite ----------------------------------------------------------------------------- */
 
 static void add_ownership(Suite *suite) {
-    TCase *ownership = add_framed_case(suite, "ownership");
-    tcase_add_test(ownership, a_result_is_lent_and_the_tape_lets_it_go);
-    tcase_add_test(ownership, an_input_may_be_released_before_the_tape_ends);
-    tcase_add_test(ownership, a_retained_result_outlives_the_tape);
-    tcase_add_test(ownership, a_retained_view_keeps_the_bytes);
-    tcase_add_test(ownership, ending_nothing_does_nothing);
-    tcase_add_test(ownership, an_op_needs_an_open_tape);
+    add_tests(add_framed_case(suite, "ownership"), a_result_is_lent_and_the_tape_lets_it_go,
+              an_input_may_be_released_before_the_tape_ends, a_retained_result_outlives_the_tape,
+              a_retained_view_keeps_the_bytes, ending_nothing_does_nothing,
+              an_op_needs_an_open_tape);
     TCase *nested = add_framed_case(suite, "nested");
-    tcase_add_test(nested, an_inner_tape_lets_go_of_its_own_results);
-    tcase_add_test(nested, a_recording_tape_may_stand_inside_one_that_does_not_record);
-    tcase_add_test(nested, two_recording_tapes_are_an_error);
-    tcase_add_test(nested, sixty_four_tapes_are_enough);
-    tcase_add_test(nested, a_tape_opens_while_an_error_is_pending);
+    add_tests(nested, an_inner_tape_lets_go_of_its_own_results,
+              a_recording_tape_may_stand_inside_one_that_does_not_record,
+              two_recording_tapes_are_an_error, sixty_four_tapes_are_enough,
+              a_tape_opens_while_an_error_is_pending);
 #ifndef ONE_THREAD
     tcase_add_test(nested, each_thread_has_its_own_tapes);
 #endif
     TCase *keeping = add_framed_case(suite, "keeping");
-    tcase_add_test(keeping, kept_for_the_caller);
-    tcase_add_test(keeping, kept_for_the_tape_outside);
-    tcase_add_test(keeping, keeping_a_result_of_an_outer_tape_changes_nothing);
-    tcase_add_test(keeping, keeping_a_leaf_is_retaining_it);
-    tcase_add_test(keeping, keeping_nothing_closes_the_tape);
-    tcase_add_test(keeping, the_tape_owns_what_it_is_given);
-    tcase_add_test(keeping, an_owned_leaf_gets_a_gradient_and_may_be_retained);
-    tcase_add_test(keeping, what_cannot_be_owned_is_released);
-    tcase_add_test(keeping, history_ends_with_the_tape);
-    tcase_add_test(keeping, history_does_not_matter_where_nothing_is_recorded);
-    tcase_add_test(keeping, a_kept_constant_may_become_a_leaf);
+    add_tests(keeping, kept_for_the_caller, kept_for_the_tape_outside,
+              keeping_a_result_of_an_outer_tape_changes_nothing, keeping_a_leaf_is_retaining_it,
+              keeping_nothing_closes_the_tape, the_tape_owns_what_it_is_given,
+              an_owned_leaf_gets_a_gradient_and_may_be_retained, what_cannot_be_owned_is_released,
+              history_ends_with_the_tape, history_does_not_matter_where_nothing_is_recorded,
+              a_kept_constant_may_become_a_leaf);
 }
 
 static void add_gradients(Suite *suite) {
     TCase *gradients = add_framed_case(suite, "gradients");
-    tcase_add_test(gradients, leaf_gradients_add_up_over_tapes);
-    tcase_add_test(gradients, walking_a_tape_twice_adds_exactly_twice);
-    tcase_add_test(gradients, a_value_used_twice_gets_both_contributions);
-    tcase_add_test(gradients, parts_add_to_the_gradient_so_far);
-    tcase_add_test(gradients, contributions_of_different_strides_add_up);
-    tcase_add_test(gradients, a_gradient_handed_to_two_inputs_is_not_shared);
-    tcase_add_test(gradients, each_leaf_gets_a_gradient_of_its_own);
-    tcase_add_test(gradients, gradients_are_of_the_inputs_type_and_shape);
-    tcase_add_test(gradients, a_long_tape_grows);
-    tcase_add_test(gradients, a_pass_comes_only_to_the_lines_of_its_loss);
-    tcase_add_test(gradients, a_pass_comes_to_all_lines_of_its_result);
-    tcase_add_test(gradients, gradients_of_intermediate_results_are_let_go);
-    tcase_add_test(gradients, one_gradient_may_be_retained);
-    tcase_add_test(gradients, a_tape_may_keep_all_gradients);
-    tcase_add_test(gradients, keeping_gradients_needs_a_recording_tape);
+    add_tests(gradients, leaf_gradients_add_up_over_tapes, walking_a_tape_twice_adds_exactly_twice,
+              a_value_used_twice_gets_both_contributions, parts_add_to_the_gradient_so_far,
+              contributions_of_different_strides_add_up,
+              a_gradient_handed_to_two_inputs_is_not_shared, each_leaf_gets_a_gradient_of_its_own,
+              gradients_are_of_the_inputs_type_and_shape, a_long_tape_grows,
+              a_pass_comes_only_to_the_lines_of_its_loss, a_pass_comes_to_all_lines_of_its_result,
+              gradients_of_intermediate_results_are_let_go, one_gradient_may_be_retained,
+              a_tape_may_keep_all_gradients, keeping_gradients_needs_a_recording_tape);
     TCase *marks = add_framed_case(suite, "marks");
-    tcase_add_test(marks, marks_hand_their_tensor_back_or_say_why_not);
-    tcase_add_test(marks, a_name_is_cut_between_characters);
-    tcase_add_test(marks, detach_shares_bytes_and_stops_gradients);
-    tcase_add_test(marks, what_is_let_go_stays_for_backward_alone);
-    tcase_add_test(marks, a_view_keeps_what_its_base_has_let_go);
-    tcase_add_test(marks, all_since_a_mark_is_let_go);
-    tcase_add_test(marks, nobody_looks_at_what_was_let_go);
-    tcase_add_test(marks, what_is_let_go_and_repeated_is_not_read);
-    tcase_add_test(marks, an_op_records_which_inputs_need_a_gradient);
-    tcase_add_test(marks, a_leaf_is_frozen_and_thawed_between_ops);
-    tcase_add_test(marks, reaches_says_where_a_gradient_is_added);
-    tcase_add_test(marks, a_printed_tape_reads_like_a_book);
-    tcase_add_test(marks, an_inner_tape_prints_itself);
-    tcase_add_test(marks, printing_needs_a_tape_and_a_good_file);
+    add_tests(marks, marks_hand_their_tensor_back_or_say_why_not, a_name_is_cut_between_characters,
+              detach_shares_bytes_and_stops_gradients, what_is_let_go_stays_for_backward_alone,
+              a_view_keeps_what_its_base_has_let_go, all_since_a_mark_is_let_go,
+              nobody_looks_at_what_was_let_go, what_is_let_go_and_repeated_is_not_read,
+              an_op_records_which_inputs_need_a_gradient, a_leaf_is_frozen_and_thawed_between_ops,
+              reaches_says_where_a_gradient_is_added, a_printed_tape_reads_like_a_book,
+              an_inner_tape_prints_itself, printing_needs_a_tape_and_a_good_file);
 }
 
 static void add_mistakes(Suite *suite) {
     TCase *writes = add_framed_case(suite, "writes");
-    tcase_add_loop_test(writes, a_write_over_what_backward_needs_is_noticed, 0,
-                        sizeof overwrites / sizeof *overwrites);
-    tcase_add_test(writes, backward_writes_over_a_gradient);
-    tcase_add_test(writes, a_write_over_what_nobody_needs_is_fine);
-    tcase_add_test(writes, a_write_through_a_view_is_noticed);
-    tcase_add_test(writes, writes_between_tapes_are_fine);
-    tcase_add_test(writes, an_op_refuses_what_was_written_from_a_gradient);
-    tcase_add_test(writes, constants_may_be_written_and_used);
-    tcase_add_test(writes, an_op_refuses_a_result_that_was_written_over);
-    tcase_add_test(writes, a_view_of_a_leaf_follows_the_leaf);
+    tcase_add_loop_test(writes, a_write_over_what_backward_needs_is_noticed, 0, COUNT(overwrites));
+    add_tests(writes, backward_writes_over_a_gradient, a_write_over_what_nobody_needs_is_fine,
+              a_write_through_a_view_is_noticed, writes_between_tapes_are_fine,
+              an_op_refuses_what_was_written_from_a_gradient, constants_may_be_written_and_used,
+              an_op_refuses_a_result_that_was_written_over, a_view_of_a_leaf_follows_the_leaf);
     TCase *backward = add_framed_case(suite, "backward");
-    tcase_add_test(backward, backward_without_a_tape);
-    tcase_add_test(backward, backward_wants_one_element);
-    tcase_add_test(backward, backward_wants_something_that_requires_a_gradient);
-    tcase_add_test(backward, backward_wants_a_gradient_that_fits);
-    tcase_add_test(backward, backward_of_a_leaf_is_the_gradient_itself);
-    tcase_add_test(backward, backward_may_run_inside_a_no_grad_tape);
-    tcase_add_test(backward, an_incoming_gradient_may_be_strided);
-    tcase_add_test(backward, a_failing_backward_changes_no_gradient);
+    add_tests(backward, backward_without_a_tape, backward_wants_one_element,
+              backward_wants_something_that_requires_a_gradient,
+              backward_wants_a_gradient_that_fits, backward_of_a_leaf_is_the_gradient_itself,
+              backward_may_run_inside_a_no_grad_tape, an_incoming_gradient_may_be_strided,
+              a_failing_backward_changes_no_gradient);
     TCase *gradcheck = add_framed_case(suite, "gradcheck");
     tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, TEST_OPS);
-    tcase_add_test(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero);
-    tcase_add_test(gradcheck, gradcheck_says_what_it_found);
+    add_tests(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero, gradcheck_says_what_it_found);
     tcase_add_loop_test(gradcheck, gradcheck_steps_as_far_as_the_number_is_large, 0, 8);
-    tcase_add_test(gradcheck, gradcheck_says_what_differences_cannot_tell);
-    tcase_add_test(gradcheck, gradcheck_names_a_kink);
-    tcase_add_test(gradcheck, gradcheck_explains_what_it_cannot_check);
-    tcase_add_test(gradcheck, gradcheck_takes_constants_of_any_type_and_unreached_inputs);
-    tcase_add_test(gradcheck, gradcheck_leaves_everything_as_it_was);
-    tcase_add_test(gradcheck, gradcheck_rejects_nan);
-    tcase_add_test(gradcheck, gradcheck_options_count);
+    add_tests(gradcheck, gradcheck_says_what_differences_cannot_tell, gradcheck_names_a_kink,
+              gradcheck_explains_what_it_cannot_check,
+              gradcheck_takes_constants_of_any_type_and_unreached_inputs,
+              gradcheck_leaves_everything_as_it_was, gradcheck_rejects_nan,
+              gradcheck_options_count);
 }
 
 int main(void) {

@@ -17,9 +17,8 @@
 #include "../../../tensor/internal.h"
 #include "../common.h"
 
-#define INF          ((double)INFINITY)
-#define NOT          ((double)NAN)
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+#define INF ((double)INFINITY)
+#define NOT ((double)NAN)
 
 /* ---- every test ends with the tensors that it began with, and no error ----------------------- */
 
@@ -608,7 +607,7 @@ static const double FLOATS[] = {NOT,
                                 -1e19,
                                 1.5e19,
                                 -0x1.fffffffffffffp62};
-enum { FLOAT_COUNT = sizeof FLOATS / sizeof *FLOATS };
+enum { FLOAT_COUNT = COUNT(FLOATS) };
 static const double FLOATS_AS_F32[FLOAT_COUNT] = {
     NOT, INF,    -INF,   0x1p63,          -0x1p63,        0.0,    -0.0, INF,
     0.0, 0.5,    -0.5,   0x1.59999ap+1,   -0x1.59999ap+1, 0.0,    -0.0, 0x1p24,
@@ -673,7 +672,7 @@ static const int64_t INTS[] = {0,
                                16777217,
                                16777219,
                                (INT64_C(1) << 62) + 1};
-enum { INT_COUNT = sizeof INTS / sizeof *INTS };
+enum { INT_COUNT = COUNT(INTS) };
 static const double INTS_AS_F32[INT_COUNT] = {
     0, 1, -1, 0x1p53, 0x1p53, -0x1p53, 0x1p63, -0x1p63, 0x1p24, 0x1.000004p+24, 0x1p62};
 static const double INTS_AS_F64[INT_COUNT] = {
@@ -2100,116 +2099,68 @@ END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------- */
 
-static TCase *add_case(Suite *suite, const char *name) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_making(Suite *suite) {
-    TCase *creation = add_case(suite, "creation");
-    tcase_add_test(creation, constants_are_made_in_the_default_type);
-    tcase_add_test(creation, constants_are_made_in_any_type);
-    tcase_add_test(creation, zeros_like_have_the_shape_and_type);
-    tcase_add_test(creation, from_copies_the_array);
-    tcase_add_test(creation, from_an_array_of_nothing_needs_no_array);
-    tcase_add_test(creation, strides_are_row_major);
-    tcase_add_test(creation, eye_has_corners_too);
-    tcase_add_test(creation, arange_counts_like_torch);
-    tcase_add_test(creation, a_long_arange_does_not_drift);
-    tcase_add_test(creation, an_arange_of_int64_is_exact);
-    tcase_add_test(creation, arange_of_nothing);
+    TCase *creation = add_case(suite, "creation", setup, teardown);
+    add_tests(creation, constants_are_made_in_the_default_type, constants_are_made_in_any_type,
+              zeros_like_have_the_shape_and_type, from_copies_the_array,
+              from_an_array_of_nothing_needs_no_array, strides_are_row_major, eye_has_corners_too,
+              arange_counts_like_torch, a_long_arange_does_not_drift, an_arange_of_int64_is_exact,
+              arange_of_nothing);
     tcase_add_loop_test(creation, arange_needs_a_way, 0, COUNT(ARANGE_SENTENCES));
     tcase_add_loop_test(creation, what_cannot_be_made_is_said, 0, COUNT(CREATION_SENTENCES));
     tcase_add_test(creation, the_default_type_is_a_float);
-    TCase *lifetime = add_case(suite, "lifetime");
-    tcase_add_test(lifetime, references_are_counted);
-    tcase_add_test(lifetime, a_view_keeps_the_bytes_alive);
-    tcase_add_test(lifetime, a_gradient_goes_with_its_tensor);
-    tcase_add_test(lifetime, freed_memory_is_used_again);
-    tcase_add_test(lifetime, an_emptied_cache_gives_memory_back);
-    tcase_add_test(lifetime, an_impossible_size_is_refused);
-    tcase_add_test(lifetime, blocks_of_all_sizes_are_apart);
+    add_tests(add_case(suite, "lifetime", setup, teardown), references_are_counted,
+              a_view_keeps_the_bytes_alive, a_gradient_goes_with_its_tensor,
+              freed_memory_is_used_again, an_emptied_cache_gives_memory_back,
+              an_impossible_size_is_refused, blocks_of_all_sizes_are_apart);
 }
 
 static void add_copies(Suite *suite) {
-    TCase *copies = add_case(suite, "copies");
-    tcase_add_test(copies, floats_convert_like_torchs);
-    tcase_add_test(copies, integers_and_bools_convert_like_torchs);
-    tcase_add_test(copies, an_integer_is_rounded_to_a_float_once);
-    tcase_add_test(copies, to_needs_a_tensor_and_a_type);
-    tcase_add_test(copies, a_clone_is_contiguous_and_apart);
-    tcase_add_test(copies, clones_of_odd_views);
-    tcase_add_test(copies, views_do_not_outgrow_int64);
-    TCase *sorting = add_case(suite, "sort");
-    tcase_add_test(sorting, nan_sorts_last_and_equals_stay_in_order);
-    tcase_add_test(sorting, sort_is_stable_over_many_ties);
-    tcase_add_test(sorting, integers_beyond_doubles_sort_exactly);
-    tcase_add_test(sorting, bools_sort_false_first);
-    tcase_add_test(sorting, sort_takes_any_strides);
-    tcase_add_test(sorting, sort_of_little_or_nothing);
-    tcase_add_test(sorting, sort_fails_with_no_indices);
+    TCase *copies = add_case(suite, "copies", setup, teardown);
+    add_tests(copies, floats_convert_like_torchs, integers_and_bools_convert_like_torchs,
+              an_integer_is_rounded_to_a_float_once, to_needs_a_tensor_and_a_type,
+              a_clone_is_contiguous_and_apart, clones_of_odd_views, views_do_not_outgrow_int64);
+    TCase *sorting = add_case(suite, "sort", setup, teardown);
+    add_tests(sorting, nan_sorts_last_and_equals_stay_in_order, sort_is_stable_over_many_ties,
+              integers_beyond_doubles_sort_exactly, bools_sort_false_first, sort_takes_any_strides,
+              sort_of_little_or_nothing, sort_fails_with_no_indices);
 }
 
 static void add_access(Suite *suite) {
-    TCase *access = add_case(suite, "access");
-    tcase_add_test(access, contiguous_is_what_torch_says);
-    tcase_add_test(access, item_is_the_only_element);
-    tcase_add_test(access, get_takes_plain_ints_and_counts_from_the_end);
-    tcase_add_test(access, get_of_a_scalar_takes_no_index);
-    tcase_add_test(access, get_outside_is_said);
-    tcase_add_test(access, to_doubles_reads_everything);
-    tcase_add_test(access, to_int64s_reads_everything);
-    tcase_add_test(access, a_size_can_be_read_while_an_error_is_pending);
-    tcase_add_test(access, allclose_says_what_torch_says);
-    tcase_add_test(access, integers_are_compared_exactly);
-    tcase_add_test(access, allclose_looks_at_every_element);
-    tcase_add_test(access, allclose_takes_strides_but_no_other_shape_or_type);
-    TCase *writes = add_case(suite, "writes");
-    tcase_add_test(writes, a_write_bumps_the_version_of_the_bytes);
-    tcase_add_test(writes, fill_converts_the_number);
-    tcase_add_test(writes, set_writes_one_element);
-    tcase_add_test(writes, writes_through_views_touch_nothing_else);
-    tcase_add_test(writes, copy_from_broadcasts);
-    tcase_add_test(writes, every_type_can_be_copied);
-    tcase_add_test(writes, overlapping_copies_read_before_they_write);
-    tcase_add_test(writes, a_view_of_x_may_be_broadcast_into_x);
-    tcase_add_test(writes, add_broadcasts_and_scales);
-    tcase_add_test(writes, add_of_a_transposed_self);
-    tcase_add_loop_test(writes, turned_operands_are_what_they_were, 0, COUNT(turned_sizes));
-    tcase_add_loop_test(writes, turned_operands_meet_others, 0, COUNT(turned_sizes));
-    tcase_add_loop_test(writes, turned_operands_may_be_written_and_indexed, 0, COUNT(turned_sizes));
+    TCase *access = add_case(suite, "access", setup, teardown);
+    add_tests(access, contiguous_is_what_torch_says, item_is_the_only_element,
+              get_takes_plain_ints_and_counts_from_the_end, get_of_a_scalar_takes_no_index,
+              get_outside_is_said, to_doubles_reads_everything, to_int64s_reads_everything,
+              a_size_can_be_read_while_an_error_is_pending, allclose_says_what_torch_says,
+              integers_are_compared_exactly, allclose_looks_at_every_element,
+              allclose_takes_strides_but_no_other_shape_or_type);
+    TCase *writes = add_case(suite, "writes", setup, teardown);
+    add_tests(writes, a_write_bumps_the_version_of_the_bytes, fill_converts_the_number,
+              set_writes_one_element, writes_through_views_touch_nothing_else, copy_from_broadcasts,
+              every_type_can_be_copied, overlapping_copies_read_before_they_write,
+              a_view_of_x_may_be_broadcast_into_x, add_broadcasts_and_scales,
+              add_of_a_transposed_self);
+    add_loop_tests(writes, COUNT(turned_sizes), turned_operands_are_what_they_were,
+                   turned_operands_meet_others, turned_operands_may_be_written_and_indexed);
     tcase_add_loop_test(writes, operands_are_turned_in_any_dimensions, 0, 6);
-    tcase_add_test(writes, turning_takes_a_small_stack);
-    tcase_add_test(writes, integers_are_added_and_scaled);
-    tcase_add_test(writes, mul_scales);
-    tcase_add_test(writes, a_step_of_adamw);
-    tcase_add_test(writes, steps_that_cannot_be);
-    tcase_add_test(writes, squares_are_summed_in_float64);
-    tcase_add_test(writes, norms_fit_where_squares_do_not);
-    tcase_add_test(writes, nothing_can_be_written);
-    tcase_add_test(writes, a_single_place_is_not_shared);
+    add_tests(writes, turning_takes_a_small_stack, integers_are_added_and_scaled, mul_scales,
+              a_step_of_adamw, steps_that_cannot_be, squares_are_summed_in_float64,
+              norms_fit_where_squares_do_not, nothing_can_be_written, a_single_place_is_not_shared);
     tcase_add_loop_test(writes, a_refused_write_writes_nothing, 0, COUNT(WRITE_SENTENCES));
 }
 
 static void add_rules(Suite *suite) {
-    TCase *errors = add_case(suite, "errors");
-    tcase_add_test(errors, the_first_error_stays);
-    tcase_add_test(errors, a_sentence_may_be_long);
-    tcase_add_test(errors, a_sentence_is_cut_between_characters);
-    tcase_add_test(errors, a_sentence_may_quote_the_one_before);
+    TCase *errors = add_case(suite, "errors", setup, teardown);
+    add_tests(errors, the_first_error_stays, a_sentence_may_be_long,
+              a_sentence_is_cut_between_characters, a_sentence_may_quote_the_one_before);
     tcase_add_loop_test(errors, nothing_is_made_while_an_error_is_pending, 0, MAKERS);
-    tcase_add_test(errors, nothing_is_written_while_an_error_is_pending);
-    tcase_add_test(errors, null_is_never_a_reason_that_hides_the_first);
-    tcase_add_test(errors, text_for_sentences);
+    add_tests(errors, nothing_is_written_while_an_error_is_pending,
+              null_is_never_a_reason_that_hides_the_first, text_for_sentences);
 #ifndef ONE_THREAD
-    TCase *threads = add_case(suite, "threads");
-    tcase_add_test(threads, each_thread_has_its_own_error_and_default_type);
-    tcase_add_test(threads, a_default_type_set_elsewhere_stays_there);
-    tcase_add_test(threads, a_tensor_may_be_released_in_another_thread);
-    tcase_add_test(threads, a_tensor_outlives_the_thread_that_made_it);
-    tcase_add_test(threads, live_counts_right_from_many_threads);
+    TCase *threads = add_case(suite, "threads", setup, teardown);
+    add_tests(threads, each_thread_has_its_own_error_and_default_type,
+              a_default_type_set_elsewhere_stays_there, a_tensor_may_be_released_in_another_thread,
+              a_tensor_outlives_the_thread_that_made_it, live_counts_right_from_many_threads);
 #endif
 }
 

@@ -29,7 +29,6 @@
 #include <unistd.h>
 
 static const int counts[] = {1, 2, 3, 7, 16};
-#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
 static void share_all(void) {
     worth_a_thread = 32;
@@ -984,10 +983,8 @@ static int answer(const char *question, int number) {
 }
 
 static TCase *add(Suite *suite, const char *name, const TTest *test, int times) {
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, one_thread, frame_teardown);
+    TCase *tcase = add_case(suite, name, one_thread, frame_teardown);
     tcase_add_loop_test(tcase, test, 0, times);
-    suite_add_tcase(suite, tcase);
     return tcase;
 }
 

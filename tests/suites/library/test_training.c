@@ -45,7 +45,7 @@ static const struct {
              {"xavier_normal", xavier_normal, true},
              {"kaiming_uniform", kaiming_uniform, false},
              {"kaiming_normal", kaiming_normal, true}};
-enum { INITS = sizeof inits / sizeof *inits };
+enum { INITS = COUNT(inits) };
 
 /* base, and a view of it */
 static const struct {
@@ -61,7 +61,7 @@ static const struct {
     {"sliced", {2, {6, 8}}, {2, {6, 4}}, {8, 1}, 1},
     {"nothing", {2, {0, 3}}, {2, {0, 3}}, {3, 1}, 0},
 };
-enum { TENSORS = sizeof tensors / sizeof *tensors };
+enum { TENSORS = COUNT(tensors) };
 
 /* Compares uniforms to the bit, and normals as far as the C library's log, cos and sin agree. Also
  * compares the next draw, which shows that as many numbers were drawn as in PyTorch. */
@@ -294,7 +294,7 @@ START_TEST(a_prefix_ends_where_a_name_does) {
                  {"W", 0},      {"W_o.", 0},   {"W_o.weight.x", 0}, {".W_o", 0},    {"scale.x", 0},
                  {"weight", 0}, {"W_o.we", 0}, {"W_other.bias", 0}};
     Net *net = net_new();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         int n = 0;
         for (ModuleSlot *p = NULL; nn_next_parameter(net, cases[i].prefix, &p);) n++;
         ck_assert_msg(n == cases[i].parameters, "\"%s\": %d", cases[i].prefix, n);
@@ -420,7 +420,7 @@ static const struct {
 
 START_TEST(sgd_takes_pytorchs_steps) {
     tensor_set_default_dtype(_i ? F64 : F32);
-    for (size_t i = 0; i < sizeof sgd_runs / sizeof *sgd_runs; i++) {
+    for (int i = 0; i < COUNT(sgd_runs); i++) {
         Pair *pair = pair_new();
         expect_path(sgd_runs[i].name, pair, nn_sgd_new(pair, sgd_runs[i].config), 1);
     }
@@ -429,7 +429,7 @@ END_TEST
 
 START_TEST(adamw_takes_pytorchs_steps) {
     tensor_set_default_dtype(_i ? F64 : F32);
-    for (size_t i = 0; i < sizeof adamw_runs / sizeof *adamw_runs; i++) {
+    for (int i = 0; i < COUNT(adamw_runs); i++) {
         Pair *pair = pair_new();
         expect_path(adamw_runs[i].name, pair, nn_adamw_new(pair, adamw_runs[i].config), 1);
     }
@@ -475,11 +475,11 @@ static void expect_fifty(const char *run, Linear *linear, Optimizer *optimizer) 
 
 START_TEST(fifty_steps_have_pytorchs_bits) {
     tensor_set_default_dtype(_i ? F64 : F32);
-    for (size_t i = 0; i < sizeof sgd_runs / sizeof *sgd_runs; i++) {
+    for (int i = 0; i < COUNT(sgd_runs); i++) {
         Linear *linear = nn_linear_new(37, 1, false);
         expect_fifty(sgd_runs[i].name, linear, nn_sgd_new(linear, sgd_runs[i].config));
     }
-    for (size_t i = 0; i < sizeof adamw_runs / sizeof *adamw_runs; i++) {
+    for (int i = 0; i < COUNT(adamw_runs); i++) {
         Linear *linear = nn_linear_new(37, 1, false);
         expect_fifty(adamw_runs[i].name, linear, nn_adamw_new(linear, adamw_runs[i].config));
     }
@@ -691,7 +691,7 @@ START_TEST(adamw_settings_must_make_sense) {
         {{.lr = 1, .beta2 = (double)NAN}, "adamw: beta2 is nan: it must be in [0, 1)"},
         {{.lr = 1, .eps = -1}, "adamw: eps is -1: it must not be negative"},
     };
-    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    for (int i = 0; i < COUNT(mistakes); i++) {
         ck_assert_ptr_null(nn_adamw_new(linear, mistakes[i].config));
         expect_error(mistakes[i].sentence);
     }
@@ -1437,54 +1437,37 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("training");
     TCase *values = add_framed_case(suite, "initial values");
-    tcase_add_loop_test(values, initial_values_are_pytorchs_draws, 0, INITS);
-    tcase_add_loop_test(values, drawing_anew_is_a_write_in_place, 0, INITS);
-    tcase_add_test(values, initial_values_of_nothing);
-    tcase_add_test(values, initial_values_of_a_scalar_and_backwards);
-    tcase_add_test(values, initial_value_mistakes);
-    TCase *freezing = add_framed_case(suite, "freezing");
-    tcase_add_test(freezing, a_frozen_parameter_gets_no_gradient);
-    tcase_add_test(freezing, a_parameter_is_thawed_between_two_uses);
-    tcase_add_test(freezing, a_lazy_parameter_is_frozen_before_it_is_made);
-    tcase_add_test(freezing, a_prefix_ends_where_a_name_does);
-    tcase_add_test(freezing, freezing_nothing);
+    add_loop_tests(values, INITS, initial_values_are_pytorchs_draws,
+                   drawing_anew_is_a_write_in_place);
+    add_tests(values, initial_values_of_nothing, initial_values_of_a_scalar_and_backwards,
+              initial_value_mistakes);
+    add_tests(add_framed_case(suite, "freezing"), a_frozen_parameter_gets_no_gradient,
+              a_parameter_is_thawed_between_two_uses, a_lazy_parameter_is_frozen_before_it_is_made,
+              a_prefix_ends_where_a_name_does, freezing_nothing);
     TCase *optimizers = add_framed_case(suite, "optimizers");
-    tcase_add_loop_test(optimizers, sgd_takes_pytorchs_steps, 0, 2);
-    tcase_add_loop_test(optimizers, adamw_takes_pytorchs_steps, 0, 2);
-    tcase_add_loop_test(optimizers, fifty_steps_have_pytorchs_bits, 0, 2);
-    tcase_add_loop_test(optimizers, adamw_numbers_known_by_heart, 0, 2);
-    tcase_add_test(optimizers, momentum_has_bytes_of_its_own);
-    tcase_add_test(optimizers, adamw_is_all_or_nothing);
-    tcase_add_test(optimizers, a_parameter_must_fit_its_state);
-    tcase_add_test(optimizers, adamw_moves_views_and_nothing);
+    add_loop_tests(optimizers, 2, sgd_takes_pytorchs_steps, adamw_takes_pytorchs_steps,
+                   fifty_steps_have_pytorchs_bits, adamw_numbers_known_by_heart);
+    add_tests(optimizers, momentum_has_bytes_of_its_own, adamw_is_all_or_nothing,
+              a_parameter_must_fit_its_state, adamw_moves_views_and_nothing);
     tcase_add_loop_test(optimizers, groups_take_pytorchs_steps, 0, 2);
-    tcase_add_test(optimizers, a_group_is_a_prefix_of_names);
-    tcase_add_test(optimizers, group_mistakes);
-    tcase_add_test(optimizers, state_survives_freezing);
-    tcase_add_test(optimizers, adamw_settings_must_make_sense);
-    tcase_add_test(optimizers, adamw_prints_its_settings);
+    add_tests(optimizers, a_group_is_a_prefix_of_names, group_mistakes, state_survives_freezing,
+              adamw_settings_must_make_sense, adamw_prints_its_settings);
     TCase *clipping = add_framed_case(suite, "clipping");
     tcase_add_loop_test(clipping, clipping_as_pytorch, 0, 2);
     tcase_add_test(clipping, the_norm_is_summed_in_float64);
     tcase_add_loop_test(clipping, a_small_factor_keeps_its_digits, 0, 2);
-    tcase_add_test(clipping, norms_that_are_not_finite);
-    tcase_add_test(clipping, the_first_gradient_that_is_not_finite);
-    tcase_add_test(clipping, what_counts_in_the_norm);
-    tcase_add_test(clipping, clipping_mistakes);
+    add_tests(clipping, norms_that_are_not_finite, the_first_gradient_that_is_not_finite,
+              what_counts_in_the_norm, clipping_mistakes);
     TCase *schedules = add_framed_case(suite, "schedules");
     tcase_add_loop_test(schedules, schedules_as_pytorch, 0, 5);
-    tcase_add_test(schedules, schedules_at_their_ends);
-    tcase_add_test(schedules, schedule_mistakes);
+    add_tests(schedules, schedules_at_their_ends, schedule_mistakes);
     TCase *program = add_framed_case(suite, "program");
     tcase_add_test(program, a_training_program_as_pytorch);
     tcase_add_loop_test(program, a_bias_trains_as_in_pytorch, 0, 4);
     TCase *memory = add_framed_case(suite, "memory");
     tcase_add_loop_test(memory, training_goes_on_with_the_same_bits, 0, 4);
-    tcase_add_test(memory, what_took_no_step_has_no_entries);
-    tcase_add_test(memory, a_failed_step_is_not_remembered);
-    tcase_add_test(memory, a_shared_parameter_is_remembered_once);
-    tcase_add_test(memory, lazy_parameters_are_remembered);
-    tcase_add_test(memory, memories_that_do_not_fit);
-    tcase_add_test(memory, memory_mistakes);
+    add_tests(memory, what_took_no_step_has_no_entries, a_failed_step_is_not_remembered,
+              a_shared_parameter_is_remembered_once, lazy_parameters_are_remembered,
+              memories_that_do_not_fit, memory_mistakes);
     return run_suite(suite);
 }

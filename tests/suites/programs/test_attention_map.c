@@ -183,7 +183,7 @@ START_TEST(labels_are_whole_characters) {
         {"\xF0\x9F\x98\x80\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80."},
         {"\n", "\n"},
     };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    for (int i = 0; i < COUNT(pairs); i++) {
         char label[MAP_LABEL_SIZE];
         map_label(label, pairs[i][0]);
         ck_assert_str_eq(label, pairs[i][1]);
@@ -219,7 +219,7 @@ START_TEST(characters_out_of_bytes) {
         {"\xE6\x97", '?', 1, 1},
         {"\x80", '?', 1, 1},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (int i = 0; i < COUNT(rows); i++) {
         const char *next = rows[i].bytes;
         ck_assert_uint_eq(utf8_next(&next), rows[i].character);
         ck_assert_int_eq(next - rows[i].bytes, rows[i].length);
@@ -591,7 +591,7 @@ START_TEST(the_colours_of_the_page) {
     const char *light = strstr(css, ":root {");
     const char *dark = strstr(css, "(prefers-color-scheme: dark)");
     ck_assert(light && dark && light < dark);
-    for (size_t i = 0; i < sizeof colours / sizeof *colours; i++) {
+    for (int i = 0; i < COUNT(colours); i++) {
         expect_colour(light, colours[i].property, colours[i].light);
         expect_colour(dark, colours[i].property, colours[i].dark);
     }
@@ -618,7 +618,7 @@ START_TEST(the_colours_of_the_index) {
     const char *light = strstr(css, ":root {");
     const char *dark = strstr(css, "(prefers-color-scheme: dark)");
     ck_assert(light && dark && light < dark);
-    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+    for (int i = 0; i < COUNT(properties); i++) {
         size_t c = 0;
         while (strcmp(colours[c].property, properties[i]) != 0) c++;
         expect_colour(light, properties[i], colours[c].light);
@@ -633,22 +633,11 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("attention_map");
     TCase *tcase = add_framed_case(suite, "maps");
-    tcase_add_test(tcase, takes_any_floats_and_strides);
-    tcase_add_test(tcase, refuses_what_is_no_map);
-    tcase_add_test(tcase, labels_are_whole_characters);
-    tcase_add_test(tcase, characters_out_of_bytes);
-    tcase_add_test(tcase, the_golden_sheet);
-    tcase_add_loop_test(tcase, any_sheet, 0, sizeof sheets / sizeof *sheets);
-    tcase_add_test(tcase, as_many_side_by_side_as_fit);
-    tcase_add_test(tcase, the_curve);
-    tcase_add_test(tcase, constant_losses);
-    tcase_add_test(tcase, in_plain_characters);
-    tcase_add_test(tcase, a_note);
-    tcase_add_test(tcase, a_title_wider_than_its_map);
-    tcase_add_test(tcase, in_eighty_columns);
-    tcase_add_test(tcase, in_colours);
-    tcase_add_test(tcase, not_in_colours);
-    tcase_add_test(tcase, the_colours_of_the_page);
-    tcase_add_test(tcase, the_colours_of_the_index);
+    add_tests(tcase, takes_any_floats_and_strides, refuses_what_is_no_map,
+              labels_are_whole_characters, characters_out_of_bytes, the_golden_sheet);
+    tcase_add_loop_test(tcase, any_sheet, 0, COUNT(sheets));
+    add_tests(tcase, as_many_side_by_side_as_fit, the_curve, constant_losses, in_plain_characters,
+              a_note, a_title_wider_than_its_map, in_eighty_columns, in_colours, not_in_colours,
+              the_colours_of_the_page, the_colours_of_the_index);
     return run_suite(suite);
 }

@@ -96,7 +96,7 @@ START_TEST(a_passage_is_the_string_or_a_line_that_is_held_out) {
                  {NULL, "yes, this one\n", 14},
                  {NULL, "no\n  \nyes, this", 15},
                  {NULL, "no\n  \nyes, this one\n", 99}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         Passage passage = corpus_passage(&text, cases[i].string, cases[i].most, 1);
         ck_assert_int_eq(passage.size, (int64_t)strlen(cases[i].expected));
         for (int64_t j = 0; j < passage.size; j++)
@@ -226,7 +226,7 @@ START_TEST(trigrams_are_what_they_are_by_hand) {
         {{0, 4, 2}, 0.1 / 5 + 0.9 * 3 / 8},           /* ae does not occur: p3 and p2 are p1 */
         {{1, 2, 0}, 0.1 / 5 + 0.2 * 2 / 8 + 0.3 * 2 / 3 + 0.4 * 2 / 2}, /* bca */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int i = 0; i < COUNT(cases); i++)
         ck_assert_double_eq_tol(trigram_probability(&model, cases[i].text, 2), cases[i].p, 1e-14);
     trigram_free(&model);
 }
@@ -450,27 +450,21 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("charlm");
-    TCase *texts = add_framed_case(suite, "texts");
-    tcase_add_test(texts, symbols_are_the_bytes_that_occur_in_their_order);
-    tcase_add_test(texts, windows_are_parts_of_the_text);
-    tcase_add_test(texts, windows_are_drawn_from_everywhere_but_the_last_tenth);
-    tcase_add_test(texts, a_passage_is_the_string_or_a_line_that_is_held_out);
-    tcase_add_test(texts, a_prompt_must_be_made_of_what_the_text_is_made_of);
-    tcase_add_test(texts, a_terminal_is_not_controlled_by_a_text);
-    tcase_add_test(texts, a_map_is_labelled_and_the_future_masked);
-    tcase_add_test(texts, what_cannot_be_read_is_said);
+    add_tests(add_framed_case(suite, "texts"), symbols_are_the_bytes_that_occur_in_their_order,
+              windows_are_parts_of_the_text, windows_are_drawn_from_everywhere_but_the_last_tenth,
+              a_passage_is_the_string_or_a_line_that_is_held_out,
+              a_prompt_must_be_made_of_what_the_text_is_made_of,
+              a_terminal_is_not_controlled_by_a_text, a_map_is_labelled_and_the_future_masked,
+              what_cannot_be_read_is_said);
     TCase *trigrams = add_framed_case(suite, "trigrams");
-    tcase_add_test(trigrams, trigrams_are_what_they_are_by_hand);
-    tcase_add_test(trigrams, trigram_probabilities_sum_to_1);
-    tcase_add_test(trigrams, the_weights_of_trigrams_are_the_likeliest);
-    tcase_add_test(trigrams, the_loss_of_trigrams_is_of_what_they_did_not_learn);
+    add_tests(trigrams, trigrams_are_what_they_are_by_hand, trigram_probabilities_sum_to_1,
+              the_weights_of_trigrams_are_the_likeliest,
+              the_loss_of_trigrams_is_of_what_they_did_not_learn);
     TCase *draws = add_framed_case(suite, "draws");
-    tcase_add_test(draws, draws_follow_the_softmax);
-    tcase_add_test(draws, a_draw_without_scores_is_an_error);
+    add_tests(draws, draws_follow_the_softmax, a_draw_without_scores_is_an_error);
     program = "charlm";
     TCase *programs = add_program_case(suite, "program");
-    tcase_add_test(programs, it_trains_as_nanogpt_in_pytorch);
-    tcase_add_test(programs, a_loaded_model_writes_what_it_wrote);
-    tcase_add_test(programs, it_says_what_is_wrong);
+    add_tests(programs, it_trains_as_nanogpt_in_pytorch, a_loaded_model_writes_what_it_wrote,
+              it_says_what_is_wrong);
     return run_suite(suite);
 }

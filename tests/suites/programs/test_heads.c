@@ -165,16 +165,10 @@ int main(void) {
     Suite *suite = suite_create("heads");
     TCase *tcase = add_program_case(suite, "program");
     program = "heads";
-    tcase_add_test(tcase, the_rank_correlation);
-    tcase_add_test(tcase, the_weakest_goes_first);
-    tcase_add_test(tcase, models_of_the_same_shapes);
-    tcase_add_test(tcase, dropout);
-    tcase_add_test(tcase, flags_that_contradict_each_other);
-    tcase = tcase_create("ranks");
-    suite_add_tcase(suite, tcase);
-    tcase_add_test(tcase, ranks);
-    tcase_add_test(tcase, ranks_of_noise);
-    TCase *training = mark_long(add_program_case(suite, "training"));
-    tcase_add_test(training, two_of_four_heads_learn_the_two_offsets);
+    add_tests(tcase, the_rank_correlation, the_weakest_goes_first, models_of_the_same_shapes,
+              dropout, flags_that_contradict_each_other);
+    add_tests(add_framed_case(suite, "ranks"), ranks, ranks_of_noise);
+    tcase_add_test(mark_long(add_program_case(suite, "training")),
+                   two_of_four_heads_learn_the_two_offsets);
     return run_suite(suite);
 }

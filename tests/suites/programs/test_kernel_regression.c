@@ -152,7 +152,7 @@ START_TEST(odd_data) {
         "0,1\n1e-15,2\n1,3\n2,4\n",
         "1,0\n2,0\n3,0\n4,1\n5,1\n6,1\n",
     };
-    for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
+    for (int i = 0; i < COUNT(data); i++) {
         put(path("data.csv"), data[i]);
         ck_assert_msg(run("--data $D/data.csv --plot $D/p.svg --predict $D/p.csv") == 0, "%s: %s",
                       data[i], complaints);
@@ -294,8 +294,7 @@ START_TEST(help_names_every_flag) {
         "--predict FILE.csv", "--plot FILE.svg", "Default: 517109245."};
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        ck_assert_ptr_nonnull(strstr(out, flags[i]));
+    for (int i = 0; i < COUNT(flags); i++) ck_assert_ptr_nonnull(strstr(out, flags[i]));
 }
 END_TEST
 
@@ -436,26 +435,14 @@ int main(void) {
     Suite *suite = suite_create("kernel_regression");
     TCase *tcase = add_program_case(suite, "program");
     program = "kernel_regression";
-    tcase_add_test(tcase, prints_the_loss_as_it_goes);
-    tcase_add_test(tcase, keeps_its_promises);
-    tcase_add_test(tcase, logs_the_epochs);
-    tcase_add_test(tcase, two_files_that_are_one);
-    tcase_add_test(tcase, any_units_and_any_file);
-    tcase_add_test(tcase, odd_data);
-    tcase_add_test(tcase, three_points_by_hand);
-    tcase_add_test(tcase, other_bad_files);
-    tcase_add_test(tcase, help_names_every_flag);
-    tcase_add_test(tcase, a_rate_that_is_too_large);
-    tcase_add_test(tcase, hostile_names);
-    tcase_add_test(tcase, files_whole_or_not_at_all);
-    tcase_add_test(tcase, replaces_what_a_link_leads_to);
-    tcase_add_test(tcase, standard_output_fails);
-    tcase_add_test(tcase, interrupted);
-    tcase_add_test(tcase, draws_in_a_terminal);
-    tcase_add_loop_test(tcase, bad_file, 0, sizeof bad_files / sizeof *bad_files);
-    tcase_add_loop_test(tcase, misuse, 0, sizeof misuses / sizeof *misuses);
-    TCase *longest = mark_long(add_program_case(suite, "long"));
-    tcase_add_test(longest, finds_the_global_minimum);
-    tcase_add_test(longest, same_bytes_every_time);
+    add_tests(tcase, prints_the_loss_as_it_goes, keeps_its_promises, logs_the_epochs,
+              two_files_that_are_one, any_units_and_any_file, odd_data, three_points_by_hand,
+              other_bad_files, help_names_every_flag, a_rate_that_is_too_large, hostile_names,
+              files_whole_or_not_at_all, replaces_what_a_link_leads_to, standard_output_fails,
+              interrupted, draws_in_a_terminal);
+    tcase_add_loop_test(tcase, bad_file, 0, COUNT(bad_files));
+    tcase_add_loop_test(tcase, misuse, 0, COUNT(misuses));
+    add_tests(mark_long(add_program_case(suite, "long")), finds_the_global_minimum,
+              same_bytes_every_time);
     return run_suite(suite);
 }

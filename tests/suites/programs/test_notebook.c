@@ -99,11 +99,11 @@ START_TEST(flags) {
     static const char *const misuses[] = {
         "--epochs 9",  "again",  "--seed -1", "--seed x", "--steps 0", "--steps",
         "--steps 1e3", "--lr 0", "--lr nan",  "--log ''", "--plot",    "--log $D/a --plot $D/a"};
-    for (size_t i = 0; i < sizeof misuses / sizeof *misuses; i++) expect_misuse(misuses[i]);
+    for (int i = 0; i < COUNT(misuses); i++) expect_misuse(misuses[i]);
     ck_assert_int_eq(run("--help"), 0);
     static const char *const wanted[] = {"--seed N",    "Default: 517109245.", "--steps N",
                                          "--lr NUMBER", "--log FILE.csv",      "--plot FILE.svg"};
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    for (int i = 0; i < COUNT(wanted); i++)
         ck_assert_msg(strstr(out, wanted[i]) != NULL, "%s is not in --help", wanted[i]);
 }
 END_TEST
@@ -134,9 +134,6 @@ int main(void) {
     Suite *suite = suite_create("notebook");
     TCase *tcase = add_program_case(suite, "notebook");
     program = "notebook";
-    tcase_add_test(tcase, the_whole_output);
-    tcase_add_test(tcase, other_numbers);
-    tcase_add_test(tcase, flags);
-    tcase_add_test(tcase, an_output_that_cannot_be_written);
+    add_tests(tcase, the_whole_output, other_numbers, flags, an_output_that_cannot_be_written);
     return run_suite(suite);
 }

@@ -44,7 +44,7 @@ static const struct {
      "--hidden 10", "--hidden 256 --show abcdefghijklmnopqrstuvwxyzabcd", "--words"},
 };
 
-enum { NUM_PROGRAMS = sizeof programs / sizeof *programs };
+enum { NUM_PROGRAMS = COUNT(programs) };
 
 static const char *flags;
 
@@ -309,7 +309,7 @@ static int count_ones(const Json *sentences) {
     static const char *const nouns[] = {"step", "token", "head", "place"};
     int ones = 0;
     for (const Json *s = sentences->first; s; s = s->next)
-        for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
+        for (int i = 0; i < COUNT(nouns); i++) {
             char one[32];
             snprintf(one, sizeof one, " 1 %s", nouns[i]);
             const char *at = strstr(s->text, one);
@@ -391,7 +391,7 @@ START_TEST(help_names_every_flag) {
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(strncmp(out, program, strlen(program)), 0);
-    for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
+    for (int i = 0; i < COUNT(common); i++) {
         char line[80];
         snprintf(line, sizeof line, "\n  %s\n", common[i]);
         ck_assert_msg(strstr(out, line) != NULL, "%s --help has no %s", program, common[i]);
@@ -475,7 +475,7 @@ START_TEST(misuse) {
                                         "--explain",
                                         "--explain ''",
                                         "--save $D/a --plot $D/a"};
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) expect_misuse(lines[i]);
+    for (int i = 0; i < COUNT(lines); i++) expect_misuse(lines[i]);
     ck_assert_int_eq(files_in_folder(), 0);
 }
 END_TEST
@@ -591,7 +591,7 @@ START_TEST(files_that_cannot_be_written) {
     char line[256];
     choose(_i);
     ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed"), 0);
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+    for (int i = 0; i < COUNT(outputs); i++) {
         expect_unwritable(outputs[i], "$D/nowhere/file",
                           "/nowhere/file: it cannot be written: No such file or directory\n");
         expect_unwritable(outputs[i], "$D", ": Is a directory\n");
@@ -671,7 +671,7 @@ static const struct {
      "name a --text"},
     {"exercises", "--only 1", "examples/exercises", "name your folder, --submission"},
 };
-enum { NUM_READERS = sizeof readers / sizeof *readers };
+enum { NUM_READERS = COUNT(readers) };
 
 /* Runs the program of this row in $D/here as a shell finds it. An untrained model meets no
  * expectation, and an exercise that nobody did is not right. */
@@ -719,28 +719,20 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("programs");
     TCase *tcase = add_program_case(suite, "programs");
-    tcase_add_loop_test(tcase, trains, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, interrupted_without_a_file, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, a_rate_that_is_too_large, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, shows_on_a_terminal, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, shows, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, explains_what_it_had_learned, 0, NUM_PROGRAMS);
+    add_loop_tests(tcase, NUM_PROGRAMS, trains, interrupted_without_a_file,
+                   a_rate_that_is_too_large, shows_on_a_terminal, shows,
+                   explains_what_it_had_learned);
     tcase_add_loop_test(tcase, explains_other_models, 0, 10);
     tcase_add_loop_test(tcase, help_names_every_flag, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, version);
     tcase_add_loop_test(tcase, files_that_cannot_be_read, 0, NUM_PROGRAMS);
-    tcase_add_test(tcase, losses_that_are_none);
-    tcase_add_test(tcase, a_file_of_one_letter);
-    tcase_add_loop_test(tcase, files_that_cannot_be_written, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(tcase, a_pipe_is_no_place_to_save, 0, NUM_PROGRAMS);
+    add_tests(tcase, losses_that_are_none, a_file_of_one_letter);
+    add_loop_tests(tcase, NUM_PROGRAMS, files_that_cannot_be_written, a_pipe_is_no_place_to_save);
     tcase_add_test(tcase, a_text_is_not_saved_over);
     tcase_add_loop_test(tcase, standard_output_that_cannot_be_written, 0, NUM_PROGRAMS);
     tcase_add_test(tcase, a_log_in_the_place_of_the_output);
     tcase_add_loop_test(tcase, finds_its_files_from_another_folder, 0, NUM_READERS);
-    TCase *longest = mark_long(add_program_case(suite, "long"));
-    tcase_add_loop_test(longest, goes_on_from_the_end, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(longest, explains, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(longest, too_large_for_a_page, 0, NUM_PROGRAMS);
-    tcase_add_loop_test(longest, misuse, 0, NUM_PROGRAMS);
+    add_loop_tests(mark_long(add_program_case(suite, "long")), NUM_PROGRAMS, goes_on_from_the_end,
+                   explains, too_large_for_a_page, misuse);
     return run_suite(suite);
 }

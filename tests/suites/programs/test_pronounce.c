@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-#define ENGLISH      "examples/data/pronounce.txt"
-#define SMALL_WORDS  "tests/golden/words.txt"
+#define ENGLISH     "examples/data/pronounce.txt"
+#define SMALL_WORDS "tests/golden/words.txt"
 
 /* ---- the GRU ------------------------------------------------------------------------------- */
 
@@ -642,43 +641,23 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("pronounce");
-    TCase *tcase = tcase_create("gru");
-    suite_add_tcase(suite, tcase);
-    tcase_add_checked_fixture(tcase, load_golden, free_golden);
-    tcase_add_test(tcase, initial_values);
-    tcase_add_test(tcase, both_directions_with_lengths);
-    tcase_add_test(tcase, from_a_state);
-    tcase_add_test(tcase, an_error_before_the_gru_stays);
-    tcase = add_framed_case(suite, "dictionary");
-    tcase_add_test(tcase, english);
-    tcase_add_test(tcase, no_family_is_on_both_sides);
-    tcase_add_test(tcase, shown_words_are_not_trained_on);
-    tcase_add_test(tcase, the_default_words_change_nothing);
-    tcase_add_test(tcase, batches);
-    tcase_add_test(tcase, parts);
+    add_tests(add_case(suite, "gru", load_golden, free_golden), initial_values,
+              both_directions_with_lengths, from_a_state, an_error_before_the_gru_stays);
+    TCase *tcase = add_framed_case(suite, "dictionary");
+    add_tests(tcase, english, no_family_is_on_both_sides, shown_words_are_not_trained_on,
+              the_default_words_change_nothing, batches, parts);
     tcase = add_framed_case(suite, "alignment");
-    tcase_add_test(tcase, plain_alignments);
-    tcase_add_test(tcase, double_letters);
-    tcase_add_test(tcase, probabilities);
-    tcase_add_test(tcase, the_table_reads_letter_by_letter);
+    add_tests(tcase, plain_alignments, double_letters, probabilities,
+              the_table_reads_letter_by_letter);
     tcase = add_framed_case(suite, "model");
-    tcase_add_loop_test(tcase, decoding, 0, COUNT(kinds));
-    tcase_add_loop_test(tcase, a_word_is_the_same_alone, 0, COUNT(kinds));
-    tcase_add_loop_test(tcase, gradients, 0, COUNT(kinds));
+    add_loop_tests(tcase, COUNT(kinds), decoding, a_word_is_the_same_alone, gradients);
     tcase = add_framed_case(suite, "score");
-    tcase_add_test(tcase, edits);
-    tcase_add_test(tcase, the_score_of_a_mean);
+    add_tests(tcase, edits, the_score_of_a_mean);
     tcase = add_program_case(suite, "program");
     program = "pronounce";
-    tcase_add_test(tcase, shows_any_spelling);
-    tcase_add_test(tcase, refuses_what_is_no_word);
-    tcase_add_test(tcase, refuses_what_is_no_dictionary);
-    tcase_add_test(tcase, refuses_lines_that_it_cannot_hold);
-    tcase_add_test(tcase, reads_lines_of_any_system);
-    tcase_add_test(tcase, models_of_the_same_shapes);
-    tcase_add_test(tcase, after_ctrl_c);
-    tcase_add_test(tcase, without_attention);
-    tcase_add_test(tcase, another_part);
-    tcase_add_test(tcase, learns_to_look);
+    add_tests(tcase, shows_any_spelling, refuses_what_is_no_word, refuses_what_is_no_dictionary,
+              refuses_lines_that_it_cannot_hold, reads_lines_of_any_system,
+              models_of_the_same_shapes, after_ctrl_c, without_attention, another_part,
+              learns_to_look);
     return run_suite(suite);
 }

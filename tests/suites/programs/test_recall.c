@@ -151,14 +151,9 @@ int main(void) {
     Suite *suite = suite_create("recall");
     TCase *tcase = add_program_case(suite, "program");
     program = "recall";
-    tcase_add_test(tcase, learns_with_both_mechanisms);
-    tcase_add_test(tcase, the_mean_is_no_memory);
-    tcase_add_test(tcase, maps_show_the_asked_keys);
-    tcase_add_test(tcase, without_valid_lens_old_pairs_are_believed);
-    tcase_add_test(tcase, finds_keys_in_longer_sequences);
-    tcase_add_test(tcase, nothing_is_dropped_in_the_evaluation);
-    tcase_add_test(tcase, the_scale_matters);
-    tcase_add_test(tcase, goes_on_where_it_was);
-    tcase_add_test(tcase, flags_that_contradict_each_other);
+    add_tests(tcase, learns_with_both_mechanisms, the_mean_is_no_memory, maps_show_the_asked_keys,
+              without_valid_lens_old_pairs_are_believed, finds_keys_in_longer_sequences,
+              nothing_is_dropped_in_the_evaluation, the_scale_matters, goes_on_where_it_was,
+              flags_that_contradict_each_other);
     return run_suite(suite);
 }

@@ -115,11 +115,7 @@ int main(void) {
     Suite *suite = suite_create("reverse");
     TCase *tcase = add_program_case(suite, "program");
     program = "reverse";
-    tcase_add_test(tcase, learns);
-    tcase_add_test(tcase, dropout_leaves_a_loss);
-    tcase_add_test(tcase, fused_is_the_same);
-    tcase_add_test(tcase, another_length_is_another_task);
-    tcase_add_test(tcase, what_must_match);
-    tcase_add_test(tcase, flags_that_contradict_each_other);
+    add_tests(tcase, learns, dropout_leaves_a_loss, fused_is_the_same,
+              another_length_is_another_task, what_must_match, flags_that_contradict_each_other);
     return run_suite(suite);
 }
