@@ -14,7 +14,7 @@ LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty ext
                 ops print random seeds tape tensor training)
 LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/library/common_kernels live/check live/system)
 HELPERS  = $(call objects,$(if $(WINDOWS),$(patsubst %,tests/suites/%.c,common common_windows library/common_kernels),\
-             $(filter-out %_windows.c,$(wildcard tests/suites/common*.c tests/suites/*/common*.c))))
+             $(filter-out %_windows.c %_live.c,$(wildcard tests/suites/common*.c tests/suites/*/common*.c))))
 HOOKED   = $(BUILD)/obj/tensor/fast/pool.hooks.o # pool.c for the tests; it replaces the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
@@ -41,6 +41,7 @@ $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 $(patsubst %,$(BUILD)/tests/test_%,attention_map charlm heads pronounce): $(COMMON)
 $(foreach program,charlm heads pronounce,$(eval $(BUILD)/tests/test_$(program): $(call parts,$(program))))
 $(patsubst %,$(BUILD)/tests/test_%,explain play rule rule_box sources steps): $(COMMON) $(LESSONS)
+$(patsubst %,$(BUILD)/tests/test_%,play rule rule_box sources): $(call objects,tests/suites/course/common_live.c)
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)
@@ -56,7 +57,7 @@ $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o 
 	$(link) -fsanitize=fuzzer $(WRAP) $(LIBS)
 
 WITH_CHECK = $(call objects,$(wildcard tests/suites/*/test_*.c)) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
-             $(BUILD)/obj/tests/fuzz/target_api.o
+             $(call objects,tests/suites/course/common_live.c tests/fuzz/target_api.c)
 $(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(COUNTED),,-DNOTHING_COUNTED) $(if $(WINDOWS),-include tests/suites/common_windows.h) $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
 # --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error

@@ -135,6 +135,25 @@ void expect_error_like(const char *beginning, const char *part) {
     tensor_clear_error();
 }
 
+/* ---- texts --------------------------------------------------------------------------------- */
+
+const char *format(const char *text, ...) {
+    static char filled[8][2048];
+    static unsigned calls;
+    char *result = filled[calls++ % 8];
+    va_list arguments;
+    va_start(arguments, text);
+    ck_assert_int_lt(vsnprintf(result, sizeof *filled, text, arguments), (int)sizeof *filled);
+    va_end(arguments);
+    return result;
+}
+
+int occurrences(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) n++;
+    return n;
+}
+
 /* ---- small tensors ------------------------------------------------------------------------- */
 
 Tensor *leaf(Shape shape, const double *elements) {

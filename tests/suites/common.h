@@ -35,6 +35,13 @@ void expect_error(const char *sentence);
 /* The pending error must begin with `beginning` and contain `part`; it is cleared. */
 void expect_error_like(const char *beginning, const char *part);
 
+/* ---- texts --------------------------------------------------------------------------------- */
+
+/* The text that printf would print; valid for seven more calls. */
+__attribute__((format(printf, 1, 2))) const char *format(const char *text, ...);
+
+int occurrences(const char *text, const char *part); /* how often the part stands in the text */
+
 /* ---- small tensors ------------------------------------------------------------------------- */
 
 Tensor *leaf(Shape shape, const double *elements); /* float64, requires a gradient, yours */

@@ -1,5 +1,6 @@
 /* common_page.c - the data of a page: see common_page.h. */
 #include "common_page.h"
+#include "common_program.h"
 
 #include <check.h>
 #include <string.h>
@@ -13,4 +14,10 @@ char *data_in_page(char *page) {
     ck_assert_ptr_nonnull(end);
     *end = '\0';
     return data;
+}
+
+char *page_data(const char *name) {
+    static char page[1 << 22];
+    slurp(path(name), page, sizeof page);
+    return data_in_page(page);
 }

@@ -271,3 +271,9 @@ void put(const char *file, const char *text) {
     fputs(text, f);
     ck_assert_int_eq(fclose(f), 0);
 }
+
+void expect_file(const char *name, const char *text) {
+    static char found[PRINTED_SIZE];
+    slurp(path(name), found, sizeof found);
+    ck_assert_str_eq(found, text);
+}

@@ -80,5 +80,6 @@ const char *path(const char *name); /* of a file in the folder; valid for three 
 int files_in_folder(void);
 void slurp(const char *file, char *text, size_t size); /* "" if there is no such file */
 void put(const char *file, const char *text);
+void expect_file(const char *name, const char *text); /* of the folder: it must have this text */
 
 #endif

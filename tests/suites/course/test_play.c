@@ -9,51 +9,31 @@
 #include "../common.h"
 #include "../common_page.h"
 #include "../common_program.h"
+#include "common_live.h"
 
 static const char *const mechanisms[] = {"dot", "additive"};
 enum { PAIRS = 10 };
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static char *text; /* of the last answer; its tree overwrites it */
-static Json *tree;
+static const Json *tree; /* of the last answer */
 
-static void forget(void) {
-    free(tree);
-    free(text);
-    tree = NULL;
-    text = NULL;
-}
-
-static const char *answer_to(const char *request) {
-    char *buffer = live_request((int)strlen(request));
-    ck_assert_ptr_nonnull(buffer);
-    memcpy(buffer, request, strlen(request));
-    return live_answer();
-}
-
-static const Json *ask(const char *request) {
-    forget();
-    text = strdup(answer_to(request));
-    ck_assert_ptr_nonnull(text);
-    ck_assert_msg(strncmp(text, "{\"error\"", 8) != 0, "%s: %s", request, text);
-    tree = json_read(text);
-    ck_assert_ptr_nonnull(tree);
-    return tree;
+static void get(const char *request) {
+    tree = ask(request);
+    ck_assert_msg(!json_get(tree, "error"), "%s: %s", request, json_text(tree, "error", ""));
 }
 
 static void begin(const char *mechanism, const char *settings) {
-    char request[256];
-    snprintf(request, sizeof request, "play begin\nattention %s\n%s", mechanism, settings);
-    ck_assert_int_eq(json_integer(ask(request), "step", -1), 0);
+    const char *request = format("play begin\nattention %s\n%s", mechanism, settings);
+    get(request);
+    ck_assert_int_eq(json_integer(tree, "step", -1), 0);
 }
 
 static double number(const char *key) { return json_number(json_get(tree, key)); }
 
 static void end(void) {
     ck_assert_str_eq(answer_to("play end"), "{\"step\":0}");
-    forget();
-    ck_assert_int_eq(live_tensors(), 0);
+    ask_no_more();
 }
 
 /* ---- the numbers of build/recall ------------------------------------------------------------- */
@@ -71,20 +51,17 @@ static void expect_losses_of_log(void) {
  * nothing. */
 START_TEST(trains_as_the_program) {
     static const char *const steps[] = {"play train 7", "play train 1", "play train 32"};
-    char arguments[128];
-    snprintf(arguments, sizeof arguments,
-             "--attention %s --seed 5 --lr 0.3 --steps 40 --every 1 --quiet --log $D/log.csv",
-             mechanisms[_i]);
     program = "recall";
-    run(arguments);
+    run(format("--attention %s --seed 5 --lr 0.3 --steps 40 --every 1 --quiet --log $D/log.csv",
+               mechanisms[_i]));
     ck_assert_str_eq(complaints, "");
     slurp(path("log.csv"), out, sizeof out);
     row = out;
     begin(mechanisms[_i], "seed 5\nlr 0.3\n");
     for (int i = 0; i < 3; i++) {
-        ask("lesson 6");
-        ask("play record");
-        ask(steps[i]);
+        get("lesson 6");
+        get("play record");
+        get(steps[i]);
         expect_losses_of_log();
     }
     ck_assert_int_eq(json_integer(tree, "step", 0), 40);
@@ -92,15 +69,6 @@ START_TEST(trains_as_the_program) {
     end();
 }
 END_TEST
-
-/* The data of the page that the program writes. */
-static char *data_of_program(const char *arguments) {
-    static char page[1 << 20];
-    program = "recall";
-    run(arguments);
-    slurp(path("page.html"), page, sizeof page);
-    return data_in_page(page);
-}
 
 /* The command is taken out, and the sources, which only a page has. */
 static void strip(char *data) {
@@ -113,20 +81,20 @@ static void strip(char *data) {
 }
 
 START_TEST(records_the_page_of_the_program) {
-    static const char *const arguments[] = {
-        "--steps 20 --pairs 6 --no-mask --quiet --explain $D/page.html",
-        "--steps 20 --pairs 6 --no-mask --quiet --explain $D/page.html --attention additive"};
-    char *expected = data_of_program(arguments[_i]);
-    char command[256];
+    program = "recall";
+    run(format("--steps 20 --pairs 6 --no-mask --quiet --attention %s"
+               " --explain $D/page.html",
+               mechanisms[_i]));
+    char *expected = page_data("page.html");
     begin(mechanisms[_i], "pairs 6\nno-mask 1\nno-scale 0\n");
-    ask("play train 20");
+    get("play train 20");
     char *recorded = strdup(answer_to("play record"));
     ck_assert_ptr_nonnull(recorded);
-    snprintf(command, sizeof command,
-             "\"command\":\"build/recall --attention %s --pairs 6 --lr 0.2 --seed 1 --steps 20 "
-             "--no-mask --explain FILE.html\"",
-             mechanisms[_i]);
-    ck_assert_ptr_nonnull(strstr(recorded, command));
+    ck_assert_ptr_nonnull(
+        strstr(recorded, format("\"command\":\"build/recall --attention %s --pairs 6"
+                                " --lr 0.2 --seed 1 --steps 20 --no-mask"
+                                " --explain FILE.html\"",
+                                mechanisms[_i])));
     strip(recorded);
     strip(expected);
     ck_assert(strcmp(recorded, expected) == 0);
@@ -176,7 +144,7 @@ START_TEST(learns_and_shows_it) {
     ck_assert_double_lt(number("accuracy"), 0.1);
     ck_assert_double_lt(number("found"), 0.5);
     ck_assert_int_lt(rows_found(&n), n);
-    ask("play train 250");
+    get("play train 250");
     ck_assert_int_eq(json_get(tree, "losses")->count, 250);
     ck_assert_double_gt(json_at(json_get(tree, "losses"), 0)->number, 4);
     ck_assert_double_lt(json_at(json_get(tree, "losses"), 249)->number, 0.1);
@@ -196,10 +164,8 @@ START_TEST(shows_the_example_of_the_program) {
     const Json *map = json_get(tree, "map");
     const char *at = strstr(out, " pairs<");
     for (const Json *key = json_get(map, "keys")->first; key; key = key->next) {
-        char label[32];
-        snprintf(label, sizeof label, ">%s<", key->text);
-        at = strstr(at, label);
-        ck_assert_msg(at != NULL, "%s is not in the picture", label);
+        at = strstr(at, format(">%s<", key->text));
+        ck_assert_msg(at != NULL, "%s is not in the picture", key->text);
     }
     end();
 }
@@ -218,24 +184,23 @@ END_TEST
 
 START_TEST(nothing_piles_up) {
     begin("dot", "");
-    ask("play train 2");
+    get("play train 2");
     const int tensors = live_tensors();
     for (int i = 0; i < 5; i++) {
-        ask("play record");
-        ask("play train 1");
+        get("play record");
+        get("play train 1");
         ck_assert_int_eq(live_tensors(), tensors);
     }
     ck_assert_int_eq(json_integer(tree, "step", 0), 7);
     begin("additive", ""); /* in place of the run before */
-    ck_assert_int_eq(json_integer(ask("play train 1"), "step", 0), 1);
+    get("play train 1");
+    ck_assert_int_eq(json_integer(tree, "step", 0), 1);
     end();
 }
 END_TEST
 
 static void expect_refusal(const char *request, const char *sentence) {
-    char expected[256];
-    snprintf(expected, sizeof expected, "{\"error\":\"%s\"}", sentence);
-    ck_assert_str_eq(answer_to(request), expected);
+    ck_assert_str_eq(answer_to(request), format("{\"error\":\"%s\"}", sentence));
     ck_assert_ptr_null(tensor_error());
 }
 
@@ -273,7 +238,8 @@ START_TEST(mistakes_between_steps) {
     expect_refusal("play ", "\\\"\\\" is no request: it must be begin, train, record or end");
     expect_refusal("play begin\npairs 27",
                    "pairs is \\\"27\\\": it must be an integer from 1 to 26");
-    ck_assert_int_eq(json_integer(ask("play train 1"), "step", 0), 1);
+    get("play train 1");
+    ck_assert_int_eq(json_integer(tree, "step", 0), 1);
     end();
 }
 END_TEST

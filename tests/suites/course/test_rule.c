@@ -5,6 +5,7 @@
 #include "../common.h"
 #include "../common_page.h"
 #include "../common_program.h"
+#include "common_live.h"
 
 #include "../../../examples/explain/check.h"
 #include "../../../examples/explain/lesson.h"
@@ -235,11 +236,10 @@ END_TEST
 
 /* Twice the rule is wrong, the page sees it, and it is said what it is. */
 START_TEST(twice_a_right_rule_turns_red) {
-    char formula[RULE];
     open_tape(_i);
     for (int k = 0; k < INPUTS; k++) {
         if (!cases[_i].rules[k]) continue;
-        snprintf(formula, sizeof formula, "2 * (%s)", cases[_i].rules[k]);
+        const char *formula = format("2 * (%s)", cases[_i].rules[k]);
         plant(k, formula);
         ck_assert(rule_judge(&planting));
         ck_assert_msg(!rule_of(k)->is_right && !rule_all_right(&planting), "%s", formula);
@@ -732,30 +732,13 @@ START_TEST(all_lines_of_a_lesson) {
 }
 END_TEST
 
-static const char *written; /* until the next answer */
-static char *json;          /* the same, which the tree has overwritten */
-static Json *tree;
+static const Json *tree;   /* of the last answer */
 static const Json *answer; /* the lesson, or NULL */
 
-/* A request of the page. */
-static void ask(const char *request) {
-    free(tree);
-    free(json);
-    strcpy(live_request((int)strlen(request)), request);
-    written = live_answer();
-    json = strdup(written);
-    tree = json_read(json);
-    ck_assert_msg(tree != NULL, "%s", tensor_error());
+static void get(const char *request) {
+    tree = ask(request);
     answer = json_at(json_get(tree, "lessons"), 0);
     ck_assert_int_eq(live_tensors(), 0);
-}
-
-static void ask_no_more(void) {
-    free(tree);
-    free(json);
-    live_request(-1);
-    tree = NULL;
-    json = NULL;
 }
 
 /* The only planted rule. */
@@ -818,7 +801,7 @@ static const struct {
 };
 
 START_TEST(rules_of_requests) {
-    ask(asked[_i].request);
+    get(asked[_i].request);
     if (asked[_i].verdict) {
         const Json *rule = planted();
         ck_assert_str_eq(json_text(rule, "verdict", ""), asked[_i].verdict);
@@ -826,7 +809,7 @@ START_TEST(rules_of_requests) {
         ck_assert(json_get(rule, "typed")->number == 1);
         ck_assert_ptr_nonnull(strstr(asked[_i].request, json_text(rule, "rule", "-")));
         ck_assert_str_eq(json_text(answer, "rule", "-"), "");
-        const double worst = worst_of_lesson(written); /* the badge of the page */
+        const double worst = worst_of_lesson(answer_to(asked[_i].request)); /* the badge */
         ck_assert_msg((worst > 1e-5) == (*asked[_i].verdict == 'w'), "%s: %g", asked[_i].request,
                       worst);
     } else {
@@ -875,7 +858,7 @@ static const struct {
 };
 
 START_TEST(mistakes_have_the_lessons_names) {
-    ask(said[_i].request);
+    get(said[_i].request);
     ck_assert_str_eq(json_text(planted(), "why", ""), said[_i].why);
     ck_assert_str_eq(json_text(planted(), "question", ""), said[_i].question);
     ask_no_more();
@@ -896,23 +879,19 @@ START_TEST(the_menu_is_formulas) {
     } menu[] = {{"1", "softmax", "w"},   {"5", "softmax", "W_q"}, {"3", "softmax", "Q"},
                 {"4", "transpose", "x"}, {"5", "transpose", "x"}, {"4", "dropout", "W_q"},
                 {"3", "mask", "Q"},      {"6", "softmax", "x"}};
-    char request[2000];
     for (int i = 0; i < COUNT(menu); i++) {
-        snprintf(request, sizeof request, "lesson %s\nrule %s", menu[i].lesson, menu[i].key);
-        ask(request);
+        get(format("lesson %s\nrule %s", menu[i].lesson, menu[i].key));
         const double wanted = strcmp(menu[i].leaf, "x") ? grad_of(menu[i].leaf, 0) : 0;
         const Json *rule = json_get(answer, "rules")->first;
         while (strcmp(json_text(rule, "key", ""), menu[i].key) != 0) rule = rule->next;
         ck_assert(json_get(json_get(answer, "planted")->first, "typed")->number == 0);
-        snprintf(request, sizeof request, "lesson %s", menu[i].lesson);
+        const char *request = format("lesson %s", menu[i].lesson);
         const Json *formulas = json_get(rule, "formulas");
-        ck_assert_int_gt(formulas->count, 0);
-        for (const Json *f = formulas->first; f; f = f->next) {
-            strcat(request, "\nrule ");
-            strcat(request, f->text);
-        }
         const int64_t count = formulas->count;
-        ask(request);
+        ck_assert_int_gt(count, 0);
+        for (const Json *f = formulas->first; f; f = f->next)
+            request = format("%s\nrule %s", request, f->text);
+        get(request);
         ck_assert_int_eq(json_get(answer, "planted")->count, count);
         for (const Json *p = json_get(answer, "planted")->first; p; p = p->next)
             ck_assert_str_eq(json_text(p, "verdict", ""), "wrong");
@@ -929,16 +908,16 @@ static double loss_at(const char *key, int64_t i) {
 
 /* Training goes on with the rule: a right one learns as the line's own backward does. */
 START_TEST(training_with_rules) {
-    ask("lesson 2\ntrain 1");
+    get("lesson 2\ntrain 1");
     const double right = loss_at("right", LESSON_STEPS - 1);
     ck_assert_ptr_null(json_get(json_get(answer, "training"), "wrong"));
-    ask("lesson 2\ntrain 1\nrule A: A * (dA - sum(A * dA))\nrule dA: dY @ V'\nrule V: A' @ dY");
+    get("lesson 2\ntrain 1\nrule A: A * (dA - sum(A * dA))\nrule dA: dY @ V'\nrule V: A' @ dY");
     ck_assert_double_eq_tol(loss_at("right", LESSON_STEPS - 1), right, 1e-12);
     ck_assert_double_eq_tol(loss_at("wrong", LESSON_STEPS - 1), right, 1e-6 * right);
-    ask("lesson 2\ntrain 1\nrule A: y * dy");
+    get("lesson 2\ntrain 1\nrule A: y * dy");
     ck_assert_double_eq_tol(loss_at("wrong", 0), loss_at("right", 0), 1e-12);
     ck_assert(fabs(loss_at("wrong", 1) - loss_at("right", 1)) > 1e-4);
-    ask("lesson 6\nstep 5\nrule W_1.weight: -dP' @ output");
+    get("lesson 6\nstep 5\nrule W_1.weight: -dP' @ output");
     ck_assert_str_eq(json_text(planted(), "why", ""),
                      "It is the right gradient with the other sign.");
     ask_no_more();
@@ -947,19 +926,19 @@ END_TEST
 
 /* A rule of a gradient takes the place of an earlier one, and of the menu's; = for += stays. */
 START_TEST(several_rules) {
-    ask("lesson 2\nrule A: y * dy\nrule A: A * (dA - sum(A * dA))");
+    get("lesson 2\nrule A: y * dy\nrule A: A * (dA - sum(A * dA))");
     ck_assert_str_eq(json_text(planted(), "verdict", ""), "right");
-    ask("lesson 2\nrule softmax\nrule A: A * (dA - sum(A * dA))");
+    get("lesson 2\nrule softmax\nrule A: A * (dA - sum(A * dA))");
     ck_assert_str_eq(json_text(planted(), "verdict", ""), "right");
     ck_assert_str_eq(json_text(answer, "rule", ""), "softmax");
-    ask("lesson 4\nrule assign");
+    get("lesson 4\nrule assign");
     const double wrong = grad_of("W_q", 0);
     ck_assert_int_eq(json_get(answer, "planted")->count, 0);
-    ask("lesson 4\nrule assign\nrule Q.dx: dQ @ W_q\nrule W_q: dQ' @ x");
+    get("lesson 4\nrule assign\nrule Q.dx: dQ @ W_q\nrule W_q: dQ' @ x");
     ck_assert_int_eq(json_get(answer, "planted")->count, 2);
     ck_assert_double_eq_tol(grad_of("W_q", 0), wrong, 1e-12);
     ck_assert_str_eq(json_text(json_at(json_get(answer, "planted"), 0), "verdict", ""), "right");
-    ask("lesson 2\nrule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y\n"
+    get("lesson 2\nrule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y\n"
         "rule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y\nrule A: y");
     ck_assert_str_eq(json_text(tree, "error", ""), "at most 12 rules can be planted");
     ask_no_more();
@@ -968,38 +947,20 @@ END_TEST
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* The lessons of the page. */
-static const char *page(void) {
-    static char text[1 << 22];
-    char path[300];
-    snprintf(path, sizeof path, "%s/page.html", folder);
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return data_in_page(text);
-}
-
-static int count_in(const char *text, const char *part) {
-    int n = 0;
-    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) n++;
-    return n;
-}
-
 START_TEST(rules_of_the_program) {
     ck_assert_int_eq(run("--lesson 2 --rule 'A: y * dy' --rule \"dA: dY @ V'\" --train "
                          "--page $D/page.html"),
                      0);
-    ck_assert_int_eq(count_in(page(), "\"verdict\":\"wrong\""), 1);
-    ck_assert_int_eq(count_in(page(), "\"verdict\":\"right\""), 1);
-    ck_assert_int_eq(count_in(page(), "\"mistake\":\"no_sum\""), 1);
-    ck_assert_ptr_nonnull(strstr(page(),
+    ck_assert_int_eq(occurrences(page_data("page.html"), "\"verdict\":\"wrong\""), 1);
+    ck_assert_int_eq(occurrences(page_data("page.html"), "\"verdict\":\"right\""), 1);
+    ck_assert_int_eq(occurrences(page_data("page.html"), "\"mistake\":\"no_sum\""), 1);
+    ck_assert_ptr_nonnull(strstr(page_data("page.html"),
                                  "build/explain --lesson 2 --train --rule \\\"A: y * dy\\\" "
                                  "--rule \\\"dA: dY @ V'\\\"\""));
     ck_assert_int_eq(run("--lesson=2 '--rule=A: y * dy' --text"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nYour rule is wrong. A: y * dy. The mistake is no_sum. It "
                                       "is A * dA: the sum over\nthe row is missing.\n"));
-    ck_assert_int_eq(count_in(out, "check FAILS"), 1);
+    ck_assert_int_eq(occurrences(out, "check FAILS"), 1);
     ck_assert_int_eq(run("--lesson 2 --rule 'V: A@dY' --text"), 1);
     ck_assert_str_eq(complaints,
                      "explain: rule of V, column 2: A is 2 x 3 and dY is 2 x 2: @ needs "
@@ -1010,11 +971,12 @@ END_TEST
 /* Without --lesson a rule is planted where it fits, and it must fit somewhere. */
 START_TEST(rules_of_all_lessons) {
     ck_assert_int_eq(run("--rule 'A: y * dy' --page $D/page.html"), 0);
-    ck_assert_int_ge(count_in(page(), "\"verdict\":\"wrong\""), 6);
+    ck_assert_int_ge(occurrences(page_data("page.html"), "\"verdict\":\"wrong\""), 6);
     ck_assert_int_eq(run("--rule 'B: y * dy' --page $D/page.html"), 0);
-    ck_assert_int_eq(count_in(page(), "\"verdict\":\"wrong\""), 1); /* in lesson 3b */
+    ck_assert_int_eq(occurrences(page_data("page.html"), "\"verdict\":\"wrong\""),
+                     1); /* in lesson 3b */
     ck_assert_int_eq(run("--lesson 3 --text --rule 'B: y * dy'"), 0);
-    ck_assert_int_eq(count_in(out, "Your rule is wrong."), 1);
+    ck_assert_int_eq(occurrences(out, "Your rule is wrong."), 1);
     ck_assert_int_eq(run("--rule 'B: y * dz' --page $D/page.html"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, "rule of B, column 5: there is no dz here: "));
     ck_assert_int_eq(run("--rule 'Nope: y' --page $D/page.html"), 1);

@@ -1,6 +1,7 @@
 /* test_rule_box.c - what a box for a rule needs: the help of the language, and for each gradient of
  * a lesson the name of its rule, a right formula, and the names that a formula can use. */
 #include "../common.h"
+#include "common_live.h"
 
 #include "../../../examples/explain/check.h"
 #include "../../../examples/explain/lesson.h"
@@ -10,41 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *json;
-static Json *tree;
-static const Json *box; /* of the answer, or NULL */
+static const Json *tree; /* of the last answer */
+static const Json *box;  /* in it, or NULL */
 
-/* A request of the page. */
-static void ask(const char *request) {
-    free(tree);
-    free(json);
-    strcpy(live_request((int)strlen(request)), request);
-    json = strdup(live_answer());
-    tree = json_read(json);
-    ck_assert_msg(tree != NULL, "%s", tensor_error());
+static void get(const char *request) {
+    tree = ask(request);
     box = json_get(tree, "box");
     ck_assert_int_eq(live_tensors(), 0);
-}
-
-static void ask_no_more(void) {
-    free(tree);
-    free(json);
-    live_request(-1);
-    tree = NULL;
-    json = NULL;
 }
 
 /* Each sign and each function of the language is in the help. */
 START_TEST(the_help_is_whole) {
     char all[1000] = "";
     for (int i = 0; i < rule_num_help; i++) strcat(strcat(all, rule_help[i].text), " ");
-    for (int i = 0; rule_function(i); i++) {
-        char call[40];
-        snprintf(call, sizeof call, "%s(x) ", rule_function(i));
-        ck_assert_msg(strstr(all, call), "%s", call);
-    }
+    for (int i = 0; rule_function(i); i++)
+        ck_assert_msg(strstr(all, format("%s(x) ", rule_function(i))), "%s", rule_function(i));
     for (const char *sign = "+-*/@'"; *sign; sign++) ck_assert_msg(strchr(all, *sign), "%c", *sign);
-    ask("lesson 1\nbox 1");
+    get("lesson 1\nbox 1");
     ck_assert_int_eq(json_get(box, "help")->count, rule_num_help);
     ck_assert_str_eq(json_text(json_get(box, "help")->first, "says", ""), rule_help[0].says);
     ask_no_more();
@@ -58,11 +41,11 @@ START_TEST(mistakes_ask) {
         ck_assert(!rule_mistakes[i].id == !question);
         ck_assert_msg(!question || strchr(question, '?') > question, "%s", question);
     }
-    ask("lesson 2\nbox 1\nrule A: y * dy");
+    get("lesson 2\nbox 1\nrule A: y * dy");
     ck_assert_str_eq(
         json_text(json_at(json_get(box, "planted"), 0), "question", ""),
         "If one number of Z grows, what happens to the other numbers of A in its row?");
-    ask("lesson 2\nbox 1\nrule A: 2 * y");
+    get("lesson 2\nbox 1\nrule A: 2 * y");
     ck_assert_str_eq(json_text(json_at(json_get(box, "planted"), 0), "question", "-"), "");
     ask_no_more();
 }
@@ -78,10 +61,8 @@ static bool cannot_be_said(const char *name) {
 }
 
 static void exercise_exists(const char *name) {
-    char path[200];
-    snprintf(path, sizeof path, "examples/exercises/%s.c", name);
-    FILE *file = *name ? fopen(path, "r") : NULL;
-    ck_assert_msg(!*name || file, "%s", path);
+    FILE *file = *name ? fopen(format("examples/exercises/%s.c", name), "r") : NULL;
+    ck_assert_msg(!*name || file, "%s", name);
     if (file) fclose(file);
 }
 
@@ -100,11 +81,9 @@ static const char *const lessons[] = {"1",
  * also where another rule is planted. */
 START_TEST(places_of_a_lesson) {
     static char names[100][3 * RULE_NAME], formulas[100][100];
-    char request[2000];
     int lines[100], inputs[100], n = 0;
     const char *lesson = lessons[_i];
-    snprintf(request, sizeof request, "lesson %s\nbox 1", lesson);
-    ask(request);
+    get(format("lesson %s\nbox 1", lesson));
     for (const Json *place = json_get(box, "places")->first; place; place = place->next, n++) {
         lines[n] = (int)json_integer(place, "line", -1);
         inputs[n] = (int)json_integer(place, "input", -1);
@@ -116,10 +95,11 @@ START_TEST(places_of_a_lesson) {
     ck_assert_int_gt(n, 7);
     for (int i = 0; i < n; i++) {
         ck_assert_msg(!*formulas[i] == cannot_be_said(names[i]), "%s has no formula", names[i]);
-        snprintf(request, sizeof request, "lesson %.*s\nbox 1\nrule %.200s: %.200s",
-                 (int)strcspn(lesson, "\n") + (strstr(lesson, "additive") ? 11 : 0), lesson,
-                 names[i], *formulas[i] ? formulas[i] : "dy");
-        ask(request);
+        const char *request =
+            format("lesson %.*s\nbox 1\nrule %s: %s",
+                   (int)strcspn(lesson, "\n") + (strstr(lesson, "additive") ? 11 : 0), lesson,
+                   names[i], *formulas[i] ? formulas[i] : "dy");
+        get(request);
         ck_assert_msg(box != NULL, "%s: %s", request, json_text(tree, "error", ""));
         const Json *rule = json_at(json_get(box, "planted"), 0);
         ck_assert_int_eq(json_integer(rule, "line", -1), lines[i]);
@@ -133,19 +113,17 @@ END_TEST
 
 /* The names of a line are names of a formula. */
 START_TEST(names_of_a_place) {
-    char request[400], names[40][RULE_NAME];
+    char names[40][RULE_NAME];
     int n = 0;
-    ask("lesson 4\nbox 1");
+    get("lesson 4\nbox 1");
     const Json *place = json_get(box, "places")->first;
     while (strcmp(json_text(place, "name", ""), "dropout(A)") != 0) place = place->next;
     for (const Json *name = json_get(place, "names")->first; name; name = name->next)
         snprintf(names[n++], RULE_NAME, "%s", json_text(name, "name", ""));
     ck_assert_int_gt(n, 8);
     for (int i = 0; i < n; i++) {
-        snprintf(request, sizeof request, "lesson 4\nbox 1\nrule dropout(A): 0 * x + %.39s",
-                 names[i]);
-        ask(request);
-        ck_assert_msg(box != NULL, "%s: %s", request, json_text(tree, "error", ""));
+        get(format("lesson 4\nbox 1\nrule dropout(A): 0 * x + %s", names[i]));
+        ck_assert_msg(box != NULL, "%s: %s", names[i], json_text(tree, "error", ""));
     }
     ask_no_more();
 }
@@ -153,12 +131,12 @@ END_TEST
 
 /* What does not fit has its place, and "box 0" is a lesson. */
 START_TEST(errors_of_a_box) {
-    ask("lesson 2\nbox 1\nrule A: y * ");
+    get("lesson 2\nbox 1\nrule A: y * ");
     ck_assert_str_eq(json_text(tree, "error", ""),
                      "rule of A, column 5: the formula ends, and a value is missing");
-    ask("lesson 2\nbox 1\nheads 2");
+    get("lesson 2\nbox 1\nheads 2");
     ck_assert_str_eq(json_text(tree, "error", ""), "lesson 2 takes no heads");
-    ask("lesson 2\nbox 0");
+    get("lesson 2\nbox 0");
     ck_assert(box == NULL && json_get(tree, "lessons") != NULL);
     ask_no_more();
 }

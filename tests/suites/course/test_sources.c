@@ -3,9 +3,9 @@
 #include "../common.h"
 #include "../common_page.h"
 #include "../common_program.h"
+#include "common_live.h"
 
 #include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/live.h"
 #include "../../../examples/explain/program.h"
 
 #include <stdlib.h>
@@ -34,34 +34,19 @@ static const char *const requests[] = {
 };
 enum { REQUESTS = COUNT(requests) };
 
-static char *text; /* of the last answer; its tree overwrites it */
-static Json *tree;
+/* Of the last answer. */
 static const Json *lines;
 static const Json *tensors;
 static const Json *program_list;
 
-static const char *ask(const char *request) {
-    char *buffer = live_request((int)strlen(request));
-    ck_assert_ptr_nonnull(buffer);
-    memcpy(buffer, request, strlen(request));
-    return live_answer();
-}
-
-static void close_answer(void) {
-    free(tree);
-    free(text);
-}
+static bool is_play(const char *request) { return strncmp(request, "play", 4) == 0; }
 
 static void open_answer(const char *request) {
-    if (strncmp(request, "play", 4) == 0) {
-        ask(request);
-        text = strdup(ask("play record"));
-        ask("play end");
-    } else text = strdup(ask(request));
-    tree = json_read(text);
-    ck_assert_msg(tree != NULL, "%s", tensor_error());
+    if (is_play(request)) answer_to(request);
+    const Json *tree = ask(is_play(request) ? "play record" : request);
+    if (is_play(request)) answer_to("play end");
     const Json *lesson = json_at(json_get(tree, "lessons"), 0);
-    ck_assert_msg(lesson != NULL, "%s: %s", request, text);
+    ck_assert_msg(lesson != NULL, "%s: %s", request, json_text(tree, "error", ""));
     lines = json_get(json_get(lesson, "tape"), "lines");
     tensors = json_get(json_get(lesson, "tape"), "tensors");
     program_list = json_get(lesson, "program");
@@ -102,20 +87,19 @@ START_TEST(every_step_has_its_lines) {
         expect_pieces(request, line, json_get(entry, "forward"));
         if (is_differentiated(line)) expect_pieces(request, line, json_get(entry, "backward"));
         const int64_t model = json_integer(entry, "model", -1);
-        if (strncmp(request, "play", 4) == 0) ck_assert_int_eq(model, -1);
+        if (is_play(request)) ck_assert_int_eq(model, -1);
         else
             ck_assert_msg(model >= 0 && program_shown[model], "%s: %s has no line of the model",
                           request, result_of(line));
     }
-    close_answer();
+    ask_no_more();
 }
 END_TEST
 
 /* A page of one lesson shows all that its controls and its playground may need: no answer needs a
  * piece that the lesson alone did not. */
 START_TEST(a_page_shows_what_its_controls_need) {
-    char request[32];
-    snprintf(request, sizeof request, "lesson %d", _i + 1);
+    const char *request = format("lesson %d", _i + 1);
     for (int i = 0; i < program_num_sources; i++) program_shown[i] = false;
     ask(request);
     bool *shown = malloc((size_t)program_num_sources * sizeof *shown);
@@ -123,9 +107,7 @@ START_TEST(a_page_shows_what_its_controls_need) {
     for (int i = 0; i < REQUESTS; i++) {
         const size_t first = strcspn(requests[i], "\n");
         const bool is_of_it = first == strlen(request) && !strncmp(requests[i], request, first);
-        if (!is_of_it && strncmp(requests[i], "play", 4) != 0) continue;
-        open_answer(requests[i]);
-        close_answer();
+        if (is_of_it || is_play(requests[i])) open_answer(requests[i]);
     }
     for (int i = 0; i < program_num_sources; i++)
         ck_assert_msg(shown[i] || !program_shown[i], "%s: the page does not show %s", request,
@@ -193,7 +175,7 @@ START_TEST(the_lines_are_the_right_ones) {
     ck_assert_msg(strstr(joined(piece), known[_i].part) != NULL, "%s, %s, %s is %s",
                   known[_i].request, known[_i].result, known[_i].way, joined(piece));
     ck_assert_str_eq(program_sources[piece].title, known[_i].title);
-    close_answer();
+    ask_no_more();
 }
 END_TEST
 
@@ -207,7 +189,7 @@ START_TEST(a_broadcast_is_undone) {
     const Json *square = json_get(entry_of("U^2"), "backward");
     for (const Json *piece = square->first; piece; piece = piece->next)
         ck_assert_int_ne((int)piece->number, program_unbroadcast);
-    close_answer();
+    ask_no_more();
 }
 END_TEST
 
@@ -268,11 +250,10 @@ START_TEST(what_is_missing_is_refused) {
         "awk -f examples/explain/cut.awk tensor/kernels/elementwise.def tensor/kernels/plain_math.h"
         " tensor/kernels/plain.inc tensor/kernels/plain_*.inc $(find tensor -path '*/more/*.inc')"
         " autograd/*.c autograd/*/*.c examples/explain/lesson*.c >cut 2>said";
-    char line[1024];
-    snprintf(line, sizeof line,
-             "mkdir $D/sources && cp -R tensor autograd examples $D/sources && cd $D/sources && "
-             "%s && %s; %s; test $? = 1 && grep -qF '%s' said",
-             cut, missing[_i].change, cut, missing[_i].sentence);
+    const char *line =
+        format("mkdir $D/sources && cp -R tensor autograd examples $D/sources && cd $D/sources && "
+               "%s && %s; %s; test $? = 1 && grep -qF '%s' said",
+               cut, missing[_i].change, cut, missing[_i].sentence);
     ck_assert_msg(shell(line) == 0, "%s", line);
 }
 END_TEST
@@ -280,9 +261,7 @@ END_TEST
 /* ---- pages ----------------------------------------------------------------------------------- */
 
 static Json *data_of_page(const char *name) {
-    static char page[1 << 21];
-    slurp(path(name), page, sizeof page);
-    Json *read = json_read(data_in_page(page));
+    Json *read = json_read(page_data(name));
     ck_assert_msg(read != NULL, "%s", tensor_error());
     return read;
 }

@@ -487,8 +487,7 @@ START_TEST(the_environment_limits_what_waits) {
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1G"), 16);
     static const char *const nonsense[] = {"", "G", "-1", "many", "1MB", "3x", "nan", "1e30"};
     for (int i = 0; i < COUNT(nonsense); i++) {
-        char setting[60];
-        snprintf(setting, sizeof setting, "TAPEHEAD_CACHE=%s", nonsense[i]);
+        const char *setting = format("TAPEHEAD_CACHE=%s", nonsense[i]);
         ck_assert_msg(waiting_with(setting) == 16, "%s", setting);
     }
 }

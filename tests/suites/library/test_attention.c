@@ -938,26 +938,24 @@ static Tensor *attend(int kind, Tensor *q, Tensor *k, AttentionMask mask) {
     return y;
 }
 
-/* format: the error message after "attention: ", where (2, H, 3, 5) stands for the shape of the
+/* rule: the error message after "attention: ", where (2, %d, 3, 5) stands for the shape of the
  * scores */
-static void expect_refusal(int kind, AttentionMask mask, const char *format) {
+static void expect_refusal(int kind, AttentionMask mask, const char *rule) {
     static const char *const name[] = {"dot_product", "additive", "multi_head", "multi_head"};
-    char part[256], sentence[300];
     Tensor *q = tensor_ones(SHAPE(2, 3, 4));
     Tensor *k = tensor_ones(SHAPE(2, 5, 4));
-    snprintf(part, sizeof part, format, kind < 2 ? 1 : 2);
-    snprintf(sentence, sizeof sentence, "%s_attention: %s", name[kind], part);
+    const char *sentence = format("%s_attention: %s", name[kind], format(rule, kind < 2 ? 1 : 2));
     ck_assert_ptr_null(attend(kind, q, k, mask));
     expect_error(sentence);
     tensor_release(q);
     tensor_release(k);
 }
 
-#define EXPECT_REFUSAL(field, x, format)                                                           \
+#define EXPECT_REFUSAL(field, x, rule)                                                             \
     do {                                                                                           \
         Tensor *wrong = x;                                                                         \
         ck_assert_ptr_nonnull(wrong);                                                              \
-        expect_refusal(_i, (AttentionMask){.field = wrong}, format);                               \
+        expect_refusal(_i, (AttentionMask){.field = wrong}, rule);                                 \
         tensor_release(wrong);                                                                     \
     } while (0)
 

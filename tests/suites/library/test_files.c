@@ -89,9 +89,7 @@ static void spit(const char *path, const void *bytes, size_t size) {
 }
 
 static const char *golden(const char *name) {
-    static char path[sizeof home + 64];
-    snprintf(path, sizeof path, "%s/tests/golden/files/%s", home, name);
-    return path;
+    return format("%s/tests/golden/files/%s", home, name);
 }
 
 static void expect_same_bytes(const char *a, const char *b) {
@@ -363,12 +361,10 @@ static const struct {
 };
 
 START_TEST(npy_wrong_headers) {
-    char sentence[256];
     make_npy(npy_wrong[_i].header, npy_wrong[_i].data);
     Tensor *x = tensor_load_npy("x.npy");
     ck_assert_msg(!x, "%s was read", npy_wrong[_i].header);
-    snprintf(sentence, sizeof sentence, "load_npy: x.npy: %s", npy_wrong[_i].rule);
-    expect_error(sentence);
+    expect_error(format("load_npy: x.npy: %s", npy_wrong[_i].rule));
 }
 END_TEST
 
@@ -385,13 +381,10 @@ START_TEST(npy_of_other_kinds) {
         {"nine.npy", "there may be 0 to 8 dimensions"},
     };
     for (int i = 0; i < COUNT(wrong); i++) {
-        char path[32], sentence[256];
         Bytes all = slurp(golden(wrong[i].name));
-        snprintf(path, sizeof path, "%s", wrong[i].name);
-        spit(path, all.bytes, all.size);
-        ck_assert_ptr_null(tensor_load_npy(path));
-        snprintf(sentence, sizeof sentence, "load_npy: %s: %s", wrong[i].name, wrong[i].rule);
-        expect_error(sentence);
+        spit(wrong[i].name, all.bytes, all.size);
+        ck_assert_ptr_null(tensor_load_npy(wrong[i].name));
+        expect_error(format("load_npy: %s: %s", wrong[i].name, wrong[i].rule));
     }
 }
 END_TEST
@@ -415,11 +408,9 @@ START_TEST(npy_wrong_beginnings) {
          "its header of 4294967295 bytes goes beyond its end"},
     };
     for (int i = 0; i < COUNT(wrong); i++) {
-        char sentence[256];
         spit("x.npy", wrong[i].bytes, wrong[i].size);
         ck_assert_ptr_null(tensor_load_npy("x.npy"));
-        snprintf(sentence, sizeof sentence, "load_npy: x.npy: %s", wrong[i].rule);
-        expect_error(sentence);
+        expect_error(format("load_npy: x.npy: %s", wrong[i].rule));
     }
 }
 END_TEST
@@ -832,13 +823,10 @@ static const struct {
 
 START_TEST(safetensors_wrong_headers) {
     const char *header = safetensors_wrong[_i].header;
-    char sentence[256];
     make_safetensors(header, strlen(header), safetensors_wrong[_i].data);
     TensorDict *dict = tensor_load_safetensors("x.safetensors");
     ck_assert_msg(!dict, "%s was read", header);
-    snprintf(sentence, sizeof sentence, "load_safetensors: x.safetensors: %s",
-             safetensors_wrong[_i].rule);
-    expect_error(sentence);
+    expect_error(format("load_safetensors: x.safetensors: %s", safetensors_wrong[_i].rule));
 }
 END_TEST
 
@@ -967,15 +955,15 @@ START_TEST(safetensors_skips_any_value) {
         "[[],{},[{}]]",
         "{\"a\":1,\"a\":{\"a\":[null , 2]}, \"b\":\"\"}",
     };
-    char header[512], deep[256];
+    char deep[256];
     for (int i = 0; i < COUNT(values) + 2; i++) {
         const int depth = i < COUNT(values) ? 0 : 125 + i - COUNT(values); /* 125, 126 */
         memset(deep, '[', (size_t)depth);
         memset(deep + depth, ']', (size_t)depth);
         deep[2 * depth] = '\0';
-        snprintf(header, sizeof header,
-                 "{\"a\":{\"b\":%s,\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
-                 depth ? deep : values[i]);
+        const char *header =
+            format("{\"a\":{\"b\":%s,\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+                   depth ? deep : values[i]);
         make_safetensors(header, strlen(header), 4);
         TensorDict *dict = tensor_load_safetensors("x.safetensors");
         ck_assert_msg((dict != NULL) == (depth < 126), "%s: %s", header, tensor_error());
@@ -1010,11 +998,9 @@ START_TEST(safetensors_wrong_lengths) {
         {"words\0\0\0", 8, BEGINS("495606460279")},
     };
     for (int i = 0; i < COUNT(wrong); i++) {
-        char sentence[256];
         spit("x.safetensors", wrong[i].bytes, wrong[i].size);
         ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
-        snprintf(sentence, sizeof sentence, "load_safetensors: x.safetensors: %s", wrong[i].rule);
-        expect_error(sentence);
+        expect_error(format("load_safetensors: x.safetensors: %s", wrong[i].rule));
     }
     make_safetensors("{\"a\0\":1}", 8, 0); /* a NUL without an escape */
     ck_assert_ptr_null(tensor_load_safetensors("x.safetensors"));
@@ -1213,7 +1199,6 @@ START_TEST(a_killed_writer_leaves_the_old_file) {
     };
     Tensor *old = tensor_ones(SCALAR);
     Tensor *x = tensor_zeros(SHAPE(3000));
-    char ours[64];
     saved_by_others = x;
     for (int i = 0; i < COUNT(others); i++) spit(others[i], "", 0);
     ck_assert(tensor_save_npy(old, "x.npy"));
@@ -1225,10 +1210,8 @@ START_TEST(a_killed_writer_leaves_the_old_file) {
     }
     Tensor *left = tensor_load_npy("x.npy");
     expect_equal("what was there before", left, old);
-    snprintf(ours, sizeof ours, ".x.npy.tapehead-%ld-1", (long)getpid()); /* as if an older
-                                                                           * process with our
-                                                                           * number had left it */
-    spit(ours, "", 0);
+    /* as if an older process with our number had left it */
+    spit(format(".x.npy.tapehead-%ld-1", (long)getpid()), "", 0);
     ck_assert(!mkfifo(".x.npy.tapehead-1-2", 0600) && !mkfifo(".x.npy.tapehead-1-3", 0600));
     const int reader = open(".x.npy.tapehead-1-3", O_RDWR); /* the other pipe has no reader, and
                                                              * nothing waits for one */
@@ -1476,7 +1459,6 @@ START_TEST(what_can_be_written) {
         {"astray", "No such file or directory"},
         {"loop", "Too many levels of symbolic links"},
     };
-    char sentence[128];
     spit("words", "old", 3);
     ck_assert(!mkdir("folder", 0700) && !symlink("nowhere/words", "astray") &&
               !symlink("loop", "loop") && !symlink("folder/words", "link"));
@@ -1485,8 +1467,8 @@ START_TEST(what_can_be_written) {
     for (int i = 0; i < COUNT(can); i++)
         ck_assert_msg(tensor_can_write_file(can[i]), "%s: %s", can[i], tensor_error());
     for (int i = 0; i < COUNT(cannot); i++) {
-        snprintf(sentence, sizeof sentence, "write_file: %s: it cannot be written: %s",
-                 cannot[i][0], cannot[i][1]);
+        const char *sentence =
+            format("write_file: %s: it cannot be written: %s", cannot[i][0], cannot[i][1]);
         ck_assert(!tensor_can_write_file(cannot[i][0]));
         expect_error(sentence);
         ck_assert(!tensor_write_file(cannot[i][0], write_words, "new"));
@@ -1570,11 +1552,10 @@ END_TEST
 /* Follows links with relative targets, and one with an absolute target. */
 START_TEST(links_that_lead_nowhere_are_followed) {
     Tensor *x = tensor_ones(SHAPE(2));
-    char path[128];
     struct stat status;
-    snprintf(path, sizeof path, "%s/folder/inner/%s/third", folder, "..");
     ck_assert(!mkdir("folder", 0700) && !mkdir("folder/inner", 0700) &&
-              !symlink("folder/second", "first") && !symlink(path, "folder/second") &&
+              !symlink("folder/second", "first") &&
+              !symlink(format("%s/folder/inner/%s/third", folder, ".."), "folder/second") &&
               !symlink("inner/x.npy", "folder/third"));
     ck_assert(tensor_save_npy(x, "first"));
     ck_assert(lstat("first", &status) == 0 && S_ISLNK(status.st_mode));
@@ -1668,7 +1649,7 @@ END_TEST
 
 START_TEST(what_cannot_be_read) {
     Tensor *x = tensor_ones(SHAPE(3));
-    char path[400] = "./", expected[512];
+    char path[400] = "./";
     ck_assert(tensor_save_npy(x, "x.npy") && !mkfifo("pipe", 0600));
     static const struct {
         const char *path, *failing;
@@ -1696,18 +1677,14 @@ START_TEST(what_cannot_be_read) {
     while (strlen(path) < 300) strcat(path, "./"); /* an error shows only the end of a long path */
     strcat(path, "y.npy");
     ck_assert_ptr_null(tensor_load_npy(path));
-    snprintf(expected, sizeof expected,
-             "load_npy: ...%s: it cannot be opened: No such file or directory",
-             path + strlen(path) - 120);
-    expect_error(expected);
+    expect_error(format("load_npy: ...%s: it cannot be opened: No such file or directory",
+                        path + strlen(path) - 120));
     *path = '\0';
     while (strlen(path) < 300) strcat(path, "\xc3\xa9/"); /* 120 bytes begin inside a letter */
     strcat(path, "yyy.npy");
     ck_assert_ptr_null(tensor_load_npy(path));
-    snprintf(expected, sizeof expected,
-             "load_npy: ...%s: it cannot be opened: No such file or directory",
-             path + strlen(path) - 119);
-    expect_error(expected);
+    expect_error(format("load_npy: ...%s: it cannot be opened: No such file or directory",
+                        path + strlen(path) - 119));
     tensor_release(x);
 }
 END_TEST

@@ -191,9 +191,8 @@ static int field(const char *text, const char *name, double *to, int capacity) {
 static Tensor *input(const Case *c, int i) {
     double number[2 + 2 * TENSOR_MAX_DIMS];
     int64_t stride[TENSOR_MAX_DIMS];
-    char name[16];
     Tensor *x = stored(c, "in", i);
-    snprintf(name, sizeof name, " in%d ", i);
+    const char *name = format(" in%d ", i);
     if (!x || !field(c->text, name, number, COUNT(number))) return x ? tensor_clone(x) : NULL;
     Shape shape = shape_at(number);
     for (int d = 0; d < shape.ndim; d++) stride[d] = (int64_t)number[1 + shape.ndim + d];
@@ -208,9 +207,7 @@ static Tensor *input(const Case *c, int i) {
  */
 static Case read_case(const TensorDict *file, const char *function, int i) {
     Case c = {.file = file, .i = i};
-    char key[16];
-    snprintf(key, sizeof key, "%d", i);
-    c.text = tensor_dict_metadata(file, key);
+    c.text = tensor_dict_metadata(file, format("%d", i));
     ck_assert_msg(c.text != NULL, "%s: no case %d", function, i);
     snprintf(c.name, sizeof c.name, "%s, case %d: %s", function, i, c.text);
     tensor_set_default_dtype(strncmp(c.text, "float32", 7) ? F64 : F32);
@@ -399,8 +396,7 @@ static const Row *row_of(const char *name) {
 static bool in_ci(void) { return getenv("CI") && *getenv("CI"); }
 
 START_TEST(every_op_has_a_golden) {
-    char name[64];
-    snprintf(name, sizeof name, "ag_%s", op_rows[_i].name);
+    const char *name = format("ag_%s", op_rows[_i].name);
     ck_assert_msg(!in_ci() || !has_no_numbers(name),
                   "%s has no golden numbers: run tests/golden/generate.py %s", name, name);
 }
@@ -423,10 +419,8 @@ START_TEST(every_golden_is_used_and_no_name_comes_twice) {
     DIR *folder = opendir("tests/golden/functions");
     ck_assert_msg(folder != NULL, "run me from the root of the repository");
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
-        char name[256];
         if (entry->d_name[0] == '.') continue;
-        snprintf(name, sizeof name, "%s", entry->d_name);
-        *strchr(name, '.') = '\0';
+        const char *name = format("%.*s", (int)strcspn(entry->d_name, "."), entry->d_name);
         const Row *row = row_of(name);
         ck_assert_msg(row && !row->suite, "%s is a file of no function", name);
     }

@@ -30,9 +30,7 @@ static void setup(void) {
 static Tensor *golden(const char *name) { return golden_tensor("nn.txt", name); }
 
 static Tensor *golden_of(const char *group, const char *name) {
-    char full[128];
-    snprintf(full, sizeof full, "%s_%s", group, name);
-    return golden(full);
+    return golden(format("%s_%s", group, name));
 }
 
 static void expect_near(const char *group, const char *name, const Tensor *x, double tolerance) {
@@ -87,8 +85,7 @@ START_TEST(parameters_may_be_added_on_the_way) {
     Net *net = net_new();
     int n = 0;
     for (ModuleSlot *p = NULL; nn_next_parameter(net, "", &p); n++) {
-        char name[16];
-        snprintf(name, sizeof name, "adapter%d", n);
+        const char *name = format("adapter%d", n);
         if (n == ADAPTERS) break;
         ck_assert(nn_add_parameter(p->module, name, &adapters[n], tensor_ones(SHAPE(1))));
     }
@@ -128,8 +125,7 @@ START_TEST(a_path_that_leads_nowhere) {
                            "first.",   ".first.bias",  "first.c",
                            "firs.bias"};
     for (int i = 0; i < COUNT(paths); i++) {
-        char sentence[64];
-        snprintf(sentence, sizeof sentence, "parameter: Net has no \"%s\"", paths[i]);
+        const char *sentence = format("parameter: Net has no \"%s\"", paths[i]);
         ck_assert_ptr_null(nn_parameter(net, paths[i]));
         expect_error(sentence);
     }
@@ -468,9 +464,9 @@ END_TEST
 /* A list of very many names is cut in the error message. */
 START_TEST(very_many_parameters_that_are_not_reached) {
     Module *outer = nn_module_new(&outer_class);
-    char expected[1024] = "check_connected: the loss does not reach ", name[32];
+    char expected[1024] = "check_connected: the loss does not reach ";
     for (int i = 0; i < 50; i++) {
-        snprintf(name, sizeof name, "layer_%02d", i);
+        const char *name = format("layer_%02d", i);
         ck_assert(nn_add_child(outer, name, nn_linear_new(1, 1, true)));
         for (int bias = 0; bias < 2 && i < 25; bias++)
             sprintf(expected + strlen(expected), "%s%s.%s", i || bias ? ", " : "", name,
@@ -622,8 +618,7 @@ START_TEST(linear_draws_pytorchs_weights_to_the_bit) {
     DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
     for (int i = 0; i < COUNT(sizes); i++) {
-        char group[64];
-        snprintf(group, sizeof group, "draw_%s_%d", tensor_dtype_name(dtype), sizes[i]);
+        const char *group = format("draw_%s_%d", tensor_dtype_name(dtype), sizes[i]);
         tensor_manual_seed((uint64_t)sizes[i]);
         Linear *linear = nn_linear_new(sizes[i], 2, true);
         expect_near(group, "weight", linear->weight, 0);
@@ -790,8 +785,7 @@ START_TEST(embedding_draws_pytorchs_numbers) {
     DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
     for (int i = 0; i < 3; i++) {
-        char group[64];
-        snprintf(group, sizeof group, "embedding_%s_%d", tensor_dtype_name(dtype), sizes[i]);
+        const char *group = format("embedding_%s_%d", tensor_dtype_name(dtype), sizes[i]);
         tensor_manual_seed((uint64_t)sizes[i]);
         Embedding *embedding = nn_embedding_new(sizes[i], 3);
         expect_near(group, "weight", embedding->weight, dtype == F64 ? 1e-14 : 3e-6);
@@ -931,10 +925,9 @@ START_TEST(positional_encoding_mistakes) {
         "for each wavelength";
     const int64_t wrong[][2] = {{5, 10}, {-2, 10}, {4, -1}};
     for (int i = 0; i < 3; i++) {
-        char sentence[256];
-        snprintf(sentence, sizeof sentence,
-                 "positional_encoding: num_hiddens is %" PRId64 " and max_len %" PRId64 "%s",
-                 wrong[i][0], wrong[i][1], rule);
+        const char *sentence =
+            format("positional_encoding: num_hiddens is %" PRId64 " and max_len %" PRId64 "%s",
+                   wrong[i][0], wrong[i][1], rule);
         ck_assert_ptr_null(nn_positional_encoding_new(wrong[i][0], 0, wrong[i][1]));
         expect_error(sentence);
     }
@@ -1053,8 +1046,7 @@ static void expect_run(const char *group, AttentionFn forward, void *module, Ten
                            "W_k.bias",   "W_v.bias",   "W_o.bias",   "w_v.weight"};
     int found = 0;
     for (int i = 0; i < COUNT(paths); i++) {
-        char name[32];
-        snprintf(name, sizeof name, "d%s", paths[i]);
+        const char *name = format("d%s", paths[i]);
         Tensor *parameter = nn_parameter(module, paths[i]);
         tensor_clear_error(); /* a module has only some of these parameters */
         if (!parameter) continue;
@@ -1335,8 +1327,7 @@ static Attention attention_of_kind(int kind) {
 
 static void expect_refusal(Attention a, Tensor *q, Tensor *k, Tensor *v, Tensor *lens,
                            const char *sentence) {
-    char full[256];
-    snprintf(full, sizeof full, "%s: %s", a.name, sentence);
+    const char *full = format("%s: %s", a.name, sentence);
     tape_begin();
     ck_assert_ptr_null(a.forward(a.module, q, k, v, (AttentionMask){.valid_lens = lens}));
     tape_end();

@@ -133,13 +133,12 @@ START_TEST(every_op_of_the_library_has_a_row) {
     for (int i = 0; i < COUNT(elementwise); i++)
         expect_row("tensor/kernels/elementwise.def", elementwise[i]);
     for (int i = 0; i < COUNT(folders); i++) {
-        char path[512];
         DIR *folder = opendir(folders[i]);
         ck_assert_msg(folder != NULL, "run me from the root of the repository");
         for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
             const char *dot = strrchr(entry->d_name, '.');
-            snprintf(path, sizeof path, "%s/%s", folders[i], entry->d_name);
-            if (dot && !strcmp(dot, ".c")) found += expect_rows_of_file(path);
+            if (dot && !strcmp(dot, ".c"))
+                found += expect_rows_of_file(format("%s/%s", folders[i], entry->d_name));
         }
         closedir(folder);
     }
@@ -460,7 +459,7 @@ WALK(inputs_are_only_read) {
         copy[i] = tensor_clone(in[i]);
         version[i] = in[i]->storage->version;
     }
-    char *printed = NULL, name[64];
+    char *printed = NULL;
     size_t size;
     FILE *file = open_memstream(&printed, &size);
     ck_assert(tape_begin());
@@ -468,8 +467,8 @@ WALK(inputs_are_only_read) {
     ck_assert(tape_print(file));
     tape_end();
     fclose(file);
-    snprintf(name, sizeof name, " = %s(", s->op);
-    ck_assert_msg(strstr(printed, name) != NULL, "a sample of %s does %s", s->op, printed);
+    ck_assert_msg(strstr(printed, format(" = %s(", s->op)) != NULL, "a sample of %s does %s", s->op,
+                  printed);
     free(printed);
     tensor_release(run(s, in, NULL));
     for (int i = 0; i < s->n; i++) {
@@ -619,7 +618,6 @@ START_TEST(numbers_are_compared_in_the_type_of_x) {
     Tensor *floats = tensor_to(doubles, F32);
     Tensor *whole = tensor_from_int64s(SHAPE(3), (int64_t[]){-3, 1, 2});
     Tensor *bools = tensor_to(whole, BOOL);
-    char sentence[128];
     ck_assert(tape_begin());
     for (int i = 0; i < COUNT(compare); i++) {
         Tensor *y = compare[i](doubles, 0.1);
@@ -628,20 +626,15 @@ START_TEST(numbers_are_compared_in_the_type_of_x) {
         expect_elements(name[i], compare[i](floats, 0.1), expected[i], 0);
         expect_elements(name[i], compare[i](whole, 1), expected[i], 0);
         ck_assert_ptr_null(compare[i](whole, 0.5));
-        snprintf(sentence, sizeof sentence,
-                 "%s_scalar: x is int64 and the number is 0.5: it must be whole; "
-                 "convert x with tensor_to",
-                 name[i]);
-        expect_error(sentence);
+        expect_error(format("%s_scalar: x is int64 and the number is 0.5: it must be whole; "
+                            "convert x with tensor_to",
+                            name[i]));
         ck_assert_ptr_null(compare[i](bools, 1));
-        snprintf(sentence, sizeof sentence,
-                 "%s_scalar: x is bool: it must be float32, float64 or int64; "
-                 "convert it with ag_to",
-                 name[i]);
-        expect_error(sentence);
+        expect_error(format("%s_scalar: x is bool: it must be float32, float64 or int64; "
+                            "convert it with ag_to",
+                            name[i]));
         ck_assert_ptr_null(compare[i](NULL, 1));
-        snprintf(sentence, sizeof sentence, "%s_scalar: the tensor is NULL", name[i]);
-        expect_error(sentence);
+        expect_error(format("%s_scalar: the tensor is NULL", name[i]));
     }
     ck_assert_ptr_null(ag_lt_scalar(floats, 1e300));
     expect_error("lt_scalar: float32 cannot hold 1e+300");
@@ -736,21 +729,21 @@ static bool gradients_after(const Sample *s, unsigned grads, int target, int wri
 /* "backward: exp needs its result (2, 3) as it was, but fill has written over it since". The shape
  * is taken from the error itself, because a vector of matmul is recorded as a row. */
 static bool says_overwritten(const char *op, const char *role, int writer) {
-    char shape[64] = "", sentence[256];
+    char shape[64] = "";
     const char *at = tensor_error() ? strrchr(tensor_error(), '(') : NULL;
     if (at) sscanf(at, "%63[(0123456789, )]", shape);
     if (strrchr(shape, ')')) strrchr(shape, ')')[1] = '\0';
-    snprintf(sentence, sizeof sentence,
-             "backward: %s needs its %s %s as it was, but %s has written over it since", op, role,
-             shape, writers[writer]);
-    return tensor_error() && !strcmp(tensor_error(), sentence);
+    return tensor_error() &&
+           !strcmp(
+               tensor_error(),
+               format("backward: %s needs its %s %s as it was, but %s has written over it since",
+                      op, role, shape, writers[writer]));
 }
 
 static void expect_overwritten(const Op *op, int target, int writer) {
     bool said = target == OUTPUT && says_overwritten(op->name, "result", writer);
     for (int i = 0; i < inputs_of(op) && target != OUTPUT; i++) {
-        char role[64];
-        snprintf(role, sizeof role, "input %s", op->in[i].name);
+        const char *role = format("input %s", op->in[i].name);
         const int optional = op->in[i].type & op->in[target].type & OPTIONAL;
         if (i == target || optional) /* some samples leave optional inputs out */
             said = said || says_overwritten(op->name, role, writer);
@@ -954,11 +947,9 @@ static void expect_no_broadcast(const Op *op) {
     make_inputs(&s, DENSE, 0, in);
     ck_assert(tape_begin());
     ck_assert_ptr_null(call_op(s.op, in, 2, s.number));
-    char sentence[256];
-    snprintf(sentence, sizeof sentence,
-             "%s: a is (2, 3) and b is (2,): sizes, aligned at the right, must be equal or 1",
-             op->name);
-    expect_error(sentence);
+    expect_error(
+        format("%s: a is (2, 3) and b is (2,): sizes, aligned at the right, must be equal or 1",
+               op->name));
     tape_end();
     release_all(in, 2);
 }
@@ -994,11 +985,10 @@ static void expect_refusal(const Sample *s, Tensor **in, const char *beginning, 
 /* If input i has another type, the error must name this input. */
 static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int i, DType dtype,
                                 const char *must_be) {
-    char sentence[128];
     Tensor *right = in[i];
     in[i] = tensor_to(right, dtype);
-    snprintf(sentence, sizeof sentence, "%s: %s is %s: it must be %s; convert it with ag_to",
-             op->name, input_of(op, i)->name, tensor_dtype_name(dtype), must_be);
+    const char *sentence = format("%s: %s is %s: it must be %s; convert it with ag_to", op->name,
+                                  input_of(op, i)->name, tensor_dtype_name(dtype), must_be);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -1007,12 +997,11 @@ static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int 
 
 /* Input i has float32 and input j has float64. */
 static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, int j, int i) {
-    char sentence[128];
     Tensor *right = in[i];
     in[i] = tensor_to(right, F32);
-    snprintf(sentence, sizeof sentence,
-             "%s: %s is float64 and %s is float32: the types must be equal; convert one with ag_to",
-             op->name, input_of(op, j)->name, input_of(op, i)->name);
+    const char *sentence = format(
+        "%s: %s is float64 and %s is float32: the types must be equal; convert one with ag_to",
+        op->name, input_of(op, j)->name, input_of(op, i)->name);
     ck_assert_ptr_null(call_op(s->op, in, s->n, s->number));
     expect_error(sentence);
     tensor_release(in[i]);
@@ -1046,10 +1035,8 @@ END_TEST
 
 /* Some functions check an input before ag_apply does, with another message. */
 static void expect_null_refused(const char *op, const char *input) {
-    char sentence[128];
     if (strstr(tensor_error(), ": the tensor ")) input = "the tensor";
-    snprintf(sentence, sizeof sentence, "%s: %s is NULL", op, input);
-    expect_error(sentence);
+    expect_error(format("%s: %s is NULL", op, input));
 }
 
 START_TEST(null_is_refused) {
@@ -1094,11 +1081,10 @@ END_TEST
 static void expect_let_go_refused(const Sample *s, const char *op) {
     for (int i = 0; i < s->n; i++) {
         Tensor *in[SAMPLE_INPUTS];
-        char beginning[64];
         make_inputs(s, DENSE, real_inputs(s), in);
         ck_assert(tape_begin());
         ag_let_go(in[i]);
-        snprintf(beginning, sizeof beginning, "%s: ", op);
+        const char *beginning = format("%s: ", op);
         Tensor *y = call_op(s->op, in, s->n, s->number);
         if (!y) expect_error_like(beginning, " was let go, and its elements with it");
         else ck_assert_msg(y == in[i], "%s reads what was let go", s->op);

@@ -103,8 +103,7 @@ static void from_little_endian(void *elements, size_t count, size_t size) {
 
 /* The record with this name; the caller frees its elements. */
 static Golden golden(int64_t seed, const char *name) {
-    char path[64];
-    snprintf(path, sizeof path, "tests/golden/random_%lld.bin", (long long)seed);
+    const char *path = format("tests/golden/random_%lld.bin", (long long)seed);
     FILE *file = fopen(path, "rb");
     ck_assert_msg(file != NULL, "%s is missing: run the tests from the repository's root", path);
     RecordHeader header;

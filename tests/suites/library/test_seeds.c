@@ -96,9 +96,7 @@ static void expect_gradients(void *module) {
     int n = parameter_slots(module, slots, 16);
     ck_assert_int_gt(n, 0);
     for (int i = 0; i < n; i++) {
-        char name[40];
-        snprintf(name, sizeof name, "d%s", (*slots[i])->name);
-        expect(name, (*slots[i])->grad);
+        expect(format("d%s", (*slots[i])->name), (*slots[i])->grad);
     }
 }
 
@@ -733,9 +731,7 @@ typedef struct {
 } Case;
 
 static bool read_case(int number, Case *c) {
-    char key[16];
-    snprintf(key, sizeof key, "%d", number);
-    const char *text = tensor_dict_metadata(golden, key);
+    const char *text = tensor_dict_metadata(golden, format("%d", number));
     if (!text) return false;
     int n = sscanf(text, "%15s %d %d %lf %d %d %d %d %d %d %d %d %d %d %15s %7s", c->module,
                    &c->seed, &c->training, &c->dropout, &c->hiddens, &c->heads, &c->bias, &c->lazy,

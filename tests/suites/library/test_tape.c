@@ -1267,11 +1267,10 @@ START_TEST(an_op_refuses_a_result_that_was_written_over) {
     static const char *const by[] = {"fill", "mul_", "add_", "copy_from"};
     Tensor *a = LEAF(SHAPE(2), 1, 2);
     for (int i = 0; i < 4; i++) {
-        char sentence[200];
-        snprintf(sentence, sizeof sentence,
-                 "neg: x is a result of the tape, and %s has written over it, which the tape does "
-                 "not record: use ops, or ag_detach it to use it as a constant",
-                 by[i]);
+        const char *sentence = format(
+            "neg: x is a result of the tape, and %s has written over it, which the tape does "
+            "not record: use ops, or ag_detach it to use it as a constant",
+            by[i]);
         ck_assert(tape_begin());
         Tensor *y = ag_add_scalar(a, 1);
         Tensor *row = ag_slice(y, 0, 0, 1);
@@ -1621,8 +1620,7 @@ static Tensor *apply_rule(Tensor **inputs, void *ctx) {
  * inputs are positive, and not symmetric, so that no mistake is hidden. */
 static void expect_verdict(const TestOp *op, Tensor **in, int culprit) {
     TestRule test = {op, true};
-    char beginning[64];
-    snprintf(beginning, sizeof beginning, "gradcheck: input %d, element (", culprit);
+    const char *beginning = format("gradcheck: input %d, element (", culprit);
     ck_assert_msg(!ag_gradcheck(apply_rule, in, op->inputs, &test, (GradcheckOptions){0}),
                   "the wrong rule `%s` passes", op->function.name);
     expect_error_like(beginning, "): backpropagation gives ");
@@ -1682,17 +1680,15 @@ static Tensor *double_the_rest(Tensor **in, void *ctx) {
 }
 
 START_TEST(gradcheck_says_what_it_found) {
-    char sentence[256];
     Tensor *x = LEAF(SHAPE(1), 0);
     tensor_manual_seed(7);
     Tensor *c = tensor_randn(SHAPE(1));
     GradcheckOptions options = {.eps = 0.5, .seed = 7};
     ck_assert(!ag_gradcheck(double_the_rest, &x, 1, NULL, options));
-    snprintf(sentence, sizeof sentence,
-             "gradcheck: input 0, element (0,): backpropagation gives %.12g, the difference "
-             "quotient %.12g",
-             -tensor_item(c), tensor_item(c));
-    expect_error(sentence);
+    expect_error(
+        format("gradcheck: input 0, element (0,): backpropagation gives %.12g, the difference "
+               "quotient %.12g",
+               -tensor_item(c), tensor_item(c)));
     tensor_release(x);
     tensor_release(c);
 }
@@ -1770,14 +1766,12 @@ START_TEST(gradcheck_names_a_kink) {
     Tensor *x = LEAF(SHAPE(1), 0);
     tensor_manual_seed(7);
     Tensor *c = tensor_randn(SHAPE(1));
-    char sentence[256];
     ck_assert(!ag_gradcheck(kinked, &x, 1, &relu, (GradcheckOptions){.seed = 7}));
-    snprintf(sentence, sizeof sentence,
-             "gradcheck: input 0, element (0,): backpropagation gives 0, and the point is a kink: "
-             "the slope is 0 before it and %.12g after it; check at a point further from it than "
-             "1e-06",
-             tensor_item(c));
-    expect_error(sentence);
+    expect_error(format(
+        "gradcheck: input 0, element (0,): backpropagation gives 0, and the point is a kink: "
+        "the slope is 0 before it and %.12g after it; check at a point further from it than "
+        "1e-06",
+        tensor_item(c)));
     tensor_release(c);
     tensor_release(x);
 }

@@ -626,10 +626,8 @@ static int begin_to_wait(int i) {
 
 /* How such a process ends after this signal, or, with 0, by itself. */
 static int end_after(int i, int signal) {
-    char command[1000];
     long process = 0;
-    snprintf(command, sizeof command, "exec $EMULATOR '%s' wait %d", program, i);
-    FILE *in = popen(command, "r");
+    FILE *in = popen(format("exec $EMULATOR '%s' wait %d", program, i), "r");
     ck_assert_ptr_nonnull(in);
     ck_assert_int_eq(fscanf(in, "%ld", &process), 1);
     if (signal) ck_assert_int_eq(kill((pid_t)process, signal), 0);
@@ -815,9 +813,9 @@ static void find(const Opened *opened, const char *name, void *function) {
 }
 
 static void open_library(Opened *opened) {
-    char file[300];
-    snprintf(file, sizeof file, "%s/libtapehead.so", getenv("BUILD") ? getenv("BUILD") : "build");
-    opened->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    opened->handle =
+        dlopen(format("%s/libtapehead.so", getenv("BUILD") ? getenv("BUILD") : "build"),
+               RTLD_NOW | RTLD_LOCAL);
     ck_assert_msg(opened->handle != NULL, "%s", dlerror());
     find(opened, "tensor_ones", &opened->ones);
     find(opened, "tensor_release", &opened->release);
@@ -933,9 +931,8 @@ static const struct {
 };
 
 static void write_group(const Group *group) {
-    char line[200], file[100];
-    snprintf(line, sizeof line, "mkdir -p \"$D/sys/fs/cgroup/%s\"", group->folder);
-    ck_assert_int_eq(shell(line), 0);
+    char file[100];
+    ck_assert_int_eq(shell(format("mkdir -p \"$D/sys/fs/cgroup/%s\"", group->folder)), 0);
     snprintf(file, sizeof file, "sys/fs/cgroup/%s/%s", group->folder,
              group->period ? "cpu.cfs_quota_us" : "cpu.max");
     put(path(file), group->quota);

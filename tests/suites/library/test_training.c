@@ -21,9 +21,7 @@
 static Tensor *golden(const char *name) { return golden_tensor("training.txt", name); }
 
 static Tensor *golden_in_type(const char *name) {
-    char full[128];
-    snprintf(full, sizeof full, "%s_%s", tensor_dtype_name(tensor_default_dtype()), name);
-    return golden(full);
+    return golden(format("%s_%s", tensor_dtype_name(tensor_default_dtype()), name));
 }
 
 /* ---- initial values ------------------------------------------------------------------------ */
@@ -1398,8 +1396,7 @@ static Tensor *biased_forward(Biased *m, Tensor *x) {
 }
 
 static void expect_bias_gradient(const char *name, int step, const Tensor *x) {
-    char row[64];
-    snprintf(row, sizeof row, "%s_bias_%s_%d", tensor_dtype_name(x->dtype), name, step);
+    const char *row = format("%s_bias_%s_%d", tensor_dtype_name(x->dtype), name, step);
     Tensor *expected = golden(row);
     const double tolerance = x->dtype == F64 ? 1e-12 : 1e-6;
     ck_assert_msg(tensor_allclose(x->grad, expected, tolerance, tolerance), "%s differs", row);

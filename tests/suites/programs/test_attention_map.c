@@ -68,11 +68,7 @@ static void print_maps_on_terminal(int num_maps, char *term, char *language, cha
     ck_assert(waitpid(child, &status, 0) == child && status == 0);
 }
 
-static int count(const char *part) {
-    int n = 0;
-    for (const char *s = strstr(text, part); s; s = strstr(s + 1, part)) n++;
-    return n;
-}
+static int count(const char *part) { return occurrences(text, part); }
 
 /* ---- maps to draw -------------------------------------------------------------------------- */
 
@@ -533,8 +529,7 @@ static void squeeze(char *words) {
 
 /* The value of a property that stands in this part of the style sheet. */
 static void value_in(const char *part, const char *property, char value[256]) {
-    char before[64];
-    snprintf(before, sizeof before, "%s: ", property);
+    const char *before = format("%s: ", property);
     const char *at = strstr(part, before);
     ck_assert_msg(at != NULL, "base.css has no %s", property);
     snprintf(value, 256, "%.*s", (int)strcspn(at + strlen(before), ";}"), at + strlen(before));
@@ -550,15 +545,12 @@ static void expect_colour(const char *part, const char *property, const char *co
 
 /* "0 114 178" is "#0072b2". */
 static void expect_sign(const char *part, const char *property, const char *color) {
-    char before[64], value[16];
     unsigned r = 0, g = 0, b = 0;
-    snprintf(before, sizeof before, "%s: ", property);
+    const char *before = format("%s: ", property);
     const char *at = strstr(part, before);
     ck_assert_ptr_nonnull(at);
     ck_assert_int_eq(sscanf(at + strlen(before), "%u %u %u", &r, &g, &b), 3);
-    snprintf(value, sizeof value, "#%02x%02x%02x", r, g, b);
-    ck_assert_msg(strcmp(value, color) == 0, "%s is %s, and %s in colours.h", property, value,
-                  color);
+    ck_assert_str_eq(format("#%02x%02x%02x", r, g, b), color);
 }
 
 static void expect_type(const char *part, const char *property, const char *family) {
@@ -604,10 +596,9 @@ START_TEST(the_colours_of_the_page) {
     expect_type(light, "--serif", SERIF);
     expect_type(light, "--sans", SANS);
     expect_type(strstr(css, "code, pre"), "font-family", MONO);
-    char lines[64];
-    snprintf(lines, sizeof lines, "var(--hatch) 0 %dpx, transparent %dpx %dpx", HATCH_WIDTH,
-             HATCH_WIDTH, HATCH_PERIOD);
-    ck_assert_ptr_nonnull(strstr(style_sheet("examples/explain/page/step.css"), lines));
+    ck_assert_ptr_nonnull(strstr(style_sheet("examples/explain/page/step.css"),
+                                 format("var(--hatch) 0 %dpx, transparent %dpx %dpx", HATCH_WIDTH,
+                                        HATCH_WIDTH, HATCH_PERIOD)));
 }
 END_TEST
 

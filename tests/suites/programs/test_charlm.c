@@ -400,9 +400,7 @@ END_TEST
 
 /* The text that the model wrote; it is printed before the expectations. */
 static void sample(const char *arguments, char *text, size_t size) {
-    char command[512];
-    snprintf(command, sizeof command, SMALL " --quiet --sample 40 %s", arguments);
-    ck_assert_int_eq(run(command), 1);
+    ck_assert_int_eq(run(format(SMALL " --quiet --sample 40 %s", arguments)), 1);
     const char *end = strstr(out, "expect");
     ck_assert(end && end - out < (ptrdiff_t)size);
     memcpy(text, out, (size_t)(end - out));

@@ -30,13 +30,11 @@ static void assert_near(double value, double expected, double relative) {
 /* Compares the six digits that the program prints, and points 0, 50, ... 200 of the 201 points of
  * the curve. */
 static void check_golden(const char *name, double w0, double w, double rmse, const double *curve) {
-    char arguments[256], csv[1 << 14], *line = csv;
-    int n = snprintf(arguments, sizeof arguments, "--predict $D/curve.csv");
-    if (strcmp(name, "notebook") != 0)
-        n += snprintf(arguments + n, sizeof arguments - (size_t)n, " --data examples/data/%s.csv",
-                      name);
-    if (w0 > 0) snprintf(arguments + n, sizeof arguments - (size_t)n, " --w0 %g", w0);
-    ck_assert_int_eq(run(arguments), 0);
+    char csv[1 << 14], *line = csv;
+    const bool is_default = strcmp(name, "notebook") == 0;
+    const char *data = is_default ? "" : format("--data examples/data/%s.csv", name);
+    const char *start = w0 > 0 ? format("--w0 %g", w0) : "";
+    ck_assert_int_eq(run(format("--predict $D/curve.csv %s %s", data, start)), 0);
     ck_assert_str_eq(complaints, "");
     assert_near(printed("w"), w, 5e-6);
     assert_near(printed("bandwidth"), 1 / w, 5e-6);
@@ -81,8 +79,7 @@ START_TEST(prints_the_loss_as_it_goes) {
 END_TEST
 
 static bool promised(const char *line) {
-    char end[128];
-    snprintf(end, sizeof end, "\n%s\n", line);
+    const char *end = format("\n%s\n", line);
     return strlen(out) > strlen(end) && strcmp(out + strlen(out) - strlen(end), end) == 0;
 }
 
@@ -210,13 +207,11 @@ static const struct {
 };
 
 START_TEST(bad_file) {
-    char expected[512];
     const char *text = bad_files[_i].text;
     if (text) put(path("data.csv"), text);
-    snprintf(expected, sizeof expected, "--data $D/data.csv %s", bad_files[_i].flags);
-    ck_assert_int_eq(run(expected), 1);
-    snprintf(expected, sizeof expected, "kernel_regression: %s/%s", folder, bad_files[_i].sentence);
-    ck_assert_str_eq(complaints, expected);
+    ck_assert_int_eq(run(format("--data $D/data.csv %s", bad_files[_i].flags)), 1);
+    ck_assert_str_eq(complaints,
+                     format("kernel_regression: %s/%s", folder, bad_files[_i].sentence));
     ck_assert_str_eq(out, "");
 }
 END_TEST
@@ -273,12 +268,10 @@ END_TEST
 
 START_TEST(two_files_that_are_one) {
     expect_misuse("--predict $D/a --plot $D/a");
-    char expected[256];
-    snprintf(expected, sizeof expected,
-             "kernel_regression: --predict and --plot are the same file, %s/a;"
-             " see kernel_regression --help\n",
-             folder);
-    ck_assert_str_eq(complaints, expected);
+    ck_assert_str_eq(complaints,
+                     format("kernel_regression: --predict and --plot are the same file, %s/a;"
+                            " see kernel_regression --help\n",
+                            folder));
     ck_assert_int_eq(run("--predict /dev/null --plot /dev/null"), 0);
     ck_assert_int_eq(files_in_folder(), 0);
     /* the name of a column does not count as the name of a file */
@@ -321,9 +314,7 @@ START_TEST(same_bytes_every_time) {
     slurp(path("a.svg"), again, sizeof again);
     ck_assert_ptr_nonnull(strstr(again, "viewBox=\"0 0 640 1080\""));
     ck_assert_ptr_nonnull(strstr(again, "fill=\"" PAPER "\"/>"));
-    int circles = 0;
-    for (const char *s = strstr(again, "<circle"); s; s = strstr(s + 1, "<circle")) circles++;
-    ck_assert_int_eq(circles, 50);
+    ck_assert_int_eq(occurrences(again, "<circle"), 50);
 }
 END_TEST
 
@@ -357,8 +348,7 @@ START_TEST(files_whole_or_not_at_all) {
     put(path("old.csv"), "old\n");
     ck_assert_int_eq(run_line(SMALL_FILES, "--predict $D/old.csv"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, "old.csv: it cannot be written: File too large\n"));
-    slurp(path("old.csv"), out, sizeof out);
-    ck_assert_str_eq(out, "old\n");
+    expect_file("old.csv", "old\n");
     ck_assert_int_eq(files_in_folder(), 1);
 }
 END_TEST
@@ -408,8 +398,7 @@ START_TEST(interrupted) {
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
-    slurp(path("data.csv"), out, sizeof out);
-    ck_assert_str_eq(out, "half a file, and the other half\n");
+    expect_file("data.csv", "half a file, and the other half\n");
     ck_assert_int_eq(files_in_folder(), 1);
 }
 END_TEST

@@ -53,12 +53,8 @@ static void choose(int i) {
     flags = programs[i].flags;
 }
 
-/* The flags of the row, and more; valid until the next call. */
-static const char *with(const char *more) {
-    static char line[1024];
-    snprintf(line, sizeof line, "%s %s", flags, more);
-    return line;
-}
+/* The flags of the row, and more. */
+static const char *with(const char *more) { return format("%s %s", flags, more); }
 
 /* The last line ends with PASS or FAIL, and the exit status says whether all expectations passed. A
  * run as short as this may fail, but it must say so. */
@@ -108,9 +104,8 @@ START_TEST(trains) {
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(files_in_folder(), 3);
     expect_falling_loss("log.csv");
-    char line[256];
-    snprintf(line, sizeof line, "cmp $D/plot.svg tests/golden/%s.svg", program);
-    ck_assert_msg(!has_fast_kernels() || shell(line) == 0, "%s %s: another picture", program,
+    const char *compare = format("cmp $D/plot.svg tests/golden/%s.svg", program);
+    ck_assert_msg(!has_fast_kernels() || shell(compare) == 0, "%s %s: another picture", program,
                   flags);
     strcpy(printed_before, out);
     ck_assert_int_eq(shell("mkdir $D/straight && mv $D/*.* $D/straight"), 0);
@@ -119,9 +114,9 @@ START_TEST(trains) {
     ck_assert_int_eq(files_in_folder(), 4); /* --plot is written, too, after an interrupt */
     const char *sentence = strstr(complaints, program);
     ck_assert(sentence != NULL);
-    snprintf(line, sizeof line, "%s: stopped after step %%d; to continue, --load %s%%c", program,
-             path("model.safetensors"));
-    ck_assert_msg(sscanf(sentence, line, &step, &last) == 2 && last == '\n', "%s", complaints);
+    const char *stopped = format("%s: stopped after step %%d; to continue, --load %s%%c", program,
+                                 path("model.safetensors"));
+    ck_assert_msg(sscanf(sentence, stopped, &step, &last) == 2 && last == '\n', "%s", complaints);
     ck_assert_msg(step >= 10 && step < 50, "%s: stopped after step %d", program, step);
     ck_assert_msg(strstr(out, "weight 0 |") && !strstr(out, "expect"), "%s", out);
     ck_assert_int_eq(shell("grep -q '</svg>' $D/plot.svg"), 0);
@@ -209,12 +204,9 @@ END_TEST
 
 /* ---- the page of --explain ----------------------------------------------------------------- */
 
-static char page[1 << 21];
-
-/* The lesson of the page. *tree is freed by the caller. */
-static const Json *lesson_of_page(const char *name, Json **tree) {
-    slurp(path(name), page, sizeof page);
-    *tree = json_read(data_in_page(page));
+/* The tape of the page as JSON, after check_tape. *tree is freed by the caller. */
+static const Json *tape_of_page(const char *name, Json **tree) {
+    *tree = json_read(page_data(name));
     ck_assert_msg(*tree != NULL, "%s: %s", program, tensor_error());
     const Json *lesson = json_at(json_get(*tree, "lessons"), 0);
     ck_assert_int_eq(json_integer(lesson, "number", -1), 0);
@@ -310,8 +302,7 @@ static int count_ones(const Json *sentences) {
     int ones = 0;
     for (const Json *s = sentences->first; s; s = s->next)
         for (int i = 0; i < COUNT(nouns); i++) {
-            char one[32];
-            snprintf(one, sizeof one, " 1 %s", nouns[i]);
+            const char *one = format(" 1 %s", nouns[i]);
             const char *at = strstr(s->text, one);
             ck_assert_msg(!at || at[strlen(one)] != 's', "%s: %s", program, s->text);
             ones += at != NULL;
@@ -331,11 +322,9 @@ START_TEST(explains_other_models) {
                                            {"charlm", "--heads 1 --layers 3 --dropout 0.2"},
                                            {"pronounce", "--attention dot"},
                                            {"pronounce", "--show z"}};
-    char line[256];
     for (int i = 0; i < NUM_PROGRAMS; i++)
         if (strcmp(programs[i].name, lines[_i][0]) == 0) choose(i);
-    snprintf(line, sizeof line, "--quiet --steps 1 %s --explain $D/page.html", lines[_i][1]);
-    run(with(line));
+    run(with(format("--quiet --steps 1 %s --explain $D/page.html", lines[_i][1])));
     ck_assert_str_eq(complaints, "");
     expect_page("page.html");
     Json *tree;
@@ -346,10 +335,9 @@ START_TEST(explains_other_models) {
 END_TEST
 
 START_TEST(too_large_for_a_page) {
-    char line[256];
     choose(_i);
-    snprintf(line, sizeof line, "--quiet --steps 1 --explain $D/page.html %s", programs[_i].large);
-    expect_failure(with(line), ": choose a smaller example\n");
+    expect_failure(with(format("--quiet --steps 1 --explain $D/page.html %s", programs[_i].large)),
+                   ": choose a smaller example\n");
     ck_assert_int_eq(files_in_folder(), 0);
 }
 END_TEST
@@ -362,7 +350,7 @@ static bool next_flag(const char **help, char name[64], char argument[64]) {
     const char *found = strstr(*help, "\n  --");
     if (!found) return false;
     int n = (int)strcspn(found + 1, "\n");
-    snprintf(argument, 64, "%s", ""); /* a switch has none */
+    *argument = '\0'; /* a switch has none */
     ck_assert_int_ge(sscanf(found, " %63[^ \n]%*[ ]%63[^\n]", name, argument), 1);
     const char *sentence = found + 1 + n;
     *help = sentence;
@@ -391,11 +379,9 @@ START_TEST(help_names_every_flag) {
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(strncmp(out, program, strlen(program)), 0);
-    for (int i = 0; i < COUNT(common); i++) {
-        char line[80];
-        snprintf(line, sizeof line, "\n  %s\n", common[i]);
-        ck_assert_msg(strstr(out, line) != NULL, "%s --help has no %s", program, common[i]);
-    }
+    for (int i = 0; i < COUNT(common); i++)
+        ck_assert_msg(strstr(out, format("\n  %s\n", common[i])) != NULL, "%s --help has no %s",
+                      program, common[i]);
     for (const char *help = out; next_flag(&help, name, argument);) {
         const char *next = strstr(help, "\n  --");
         const char *otherwise = strstr(help, " Default: ");
@@ -420,11 +406,9 @@ START_TEST(version) {
     ck_assert_int_gt((int)sources.gl_pathc, NUM_PROGRAMS);
     program = name;
     for (size_t i = 0; i < sources.gl_pathc; i++) {
-        char line[128];
         ck_assert_int_eq(sscanf(sources.gl_pathv[i], "examples/%63[^.]", name), 1);
-        snprintf(line, sizeof line, "%s (Tapehead) %s\n", program, TAPEHEAD_VERSION);
         ck_assert_msg(run("--version") == 0, "%s --version: %s", program, complaints);
-        ck_assert_str_eq(out, line);
+        ck_assert_str_eq(out, format("%s (Tapehead) %s\n", program, TAPEHEAD_VERSION));
         ck_assert_str_eq(complaints, "");
         ck_assert_int_eq(run("--help"), 0);
         ck_assert_msg(strstr(out, "\n  --version\n        ") != NULL, "%s --help", program);
@@ -444,15 +428,14 @@ static const char *nonsense(const char *argument) {
 
 START_TEST(misuse) {
     static char help[PRINTED_SIZE];
-    char name[64], argument[64], line[256];
+    char name[64], argument[64];
     int num_flags = 0;
     choose(_i);
     ck_assert_int_eq(run("--help"), 0);
     strcpy(help, out);
     for (const char *rest = help; next_flag(&rest, name, argument); num_flags++) {
-        snprintf(line, sizeof line, "%s=%s", name, *argument ? nonsense(argument) : "1");
-        expect_misuse(line);
-        ck_assert_msg(strstr(complaints, name) != NULL, "%s %s: %s", program, line, complaints);
+        expect_misuse(format("%s=%s", name, *argument ? nonsense(argument) : "1"));
+        ck_assert_msg(strstr(complaints, name) != NULL, "%s %s: %s", program, name, complaints);
     }
     ck_assert_int_gt(num_flags, 12);
     static const char *const lines[] = {"--nonsense",
@@ -486,18 +469,14 @@ END_TEST
  * step. An old log stays.
  */
 static void expect_refused(const char *flag, const char *name, const char *part) {
-    char line[512];
     put(path("log.csv"), "old\n");
-    snprintf(line, sizeof line, "%s $D/%s --log $D/log.csv", flag, name);
-    expect_failure(with(line), part);
+    expect_failure(with(format("%s $D/%s --log $D/log.csv", flag, name)), part);
     ck_assert_msg(strstr(complaints, path(name)) != NULL, "%s: %s", program, complaints);
     ck_assert_str_eq(out, "");
-    slurp(path("log.csv"), line, sizeof line);
-    ck_assert_str_eq(line, "old\n");
+    expect_file("log.csv", "old\n");
 }
 
 START_TEST(files_that_cannot_be_read) {
-    char line[256];
     choose(_i);
     expect_trained("--quiet --save $D/model.safetensors");
     ck_assert_int_eq(
@@ -520,8 +499,7 @@ START_TEST(files_that_cannot_be_read) {
     expect_refused("--load", "tensors", ": not a file that ");
     if (access(path("hidden"), R_OK) != 0)
         expect_refused("--load", "hidden", ": Permission denied\n");
-    snprintf(line, sizeof line, "%s --load", programs[_i].other);
-    expect_refused(line, "model.safetensors", " does not fit ");
+    expect_refused(format("%s --load", programs[_i].other), "model.safetensors", " does not fit ");
     if (!programs[_i].input) return;
     expect_refused(programs[_i].input, "nowhere", ": No such file or directory\n");
     expect_refused(programs[_i].input, "folder", ": Is a directory\n");
@@ -567,28 +545,22 @@ static const char *const outputs[] = {"--log", "--save", "--plot", "--explain"};
 
 /* The error comes before the first step. */
 static void expect_unwritable(const char *flag, const char *file, const char *part) {
-    char line[256];
-    snprintf(line, sizeof line, "%s %s", flag, file);
-    expect_failure(with(line), part);
+    expect_failure(with(format("%s %s", flag, file)), part);
     ck_assert_str_eq(out, "");
 }
 
 /* An old file stays until the new one is complete. After a failure no other file is left. */
 static void expect_old_file_kept(const char *flag) {
-    char line[256], text[64];
     put(path("old"), "old\n");
-    snprintf(line, sizeof line, "--quiet %s $D/old", flag);
-    ck_assert_int_eq(run_line(SMALL_FILES, with(line)), 1);
+    ck_assert_int_eq(run_line(SMALL_FILES, with(format("--quiet %s $D/old", flag))), 1);
     ck_assert_msg(strstr(complaints, ": File too large\n") != NULL, "%s %s: %s", program, flag,
                   complaints);
-    slurp(path("old"), text, sizeof text);
-    ck_assert_str_eq(text, "old\n");
+    expect_file("old", "old\n");
     ck_assert_int_eq(files_in_folder(), 2); /* the old file and the folder */
     ck_assert_int_eq(remove(path("old")), 0);
 }
 
 START_TEST(files_that_cannot_be_written) {
-    char line[256];
     choose(_i);
     ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed"), 0);
     for (int i = 0; i < COUNT(outputs); i++) {
@@ -599,8 +571,8 @@ START_TEST(files_that_cannot_be_written) {
             expect_unwritable(outputs[i], "$D/sealed/file",
                               "/sealed/file: it cannot be written: Permission denied\n");
         if (!has_full_disk()) continue;
-        snprintf(line, sizeof line, "--quiet %s /dev/full", outputs[i]);
-        expect_failure(with(line), ": No space left on device\n");
+        expect_failure(with(format("--quiet %s /dev/full", outputs[i])),
+                       ": No space left on device\n");
         ck_assert_ptr_nonnull(strstr(complaints, "/dev/full: "));
     }
     if (has_full_disk()) ck_assert_int_eq(shell("test -c /dev/full"), 0);
@@ -629,18 +601,17 @@ START_TEST(a_text_is_not_saved_over) {
 END_TEST
 
 START_TEST(standard_output_that_cannot_be_written) {
-    char line[256];
     choose(_i);
-    snprintf(line, sizeof line, "%s: cannot write to standard output\n", program);
+    const char *sentence = format("%s: cannot write to standard output\n", program);
     if (has_full_disk()) {
         ck_assert_int_eq(run(with("--quiet >/dev/full")), 1);
-        ck_assert_str_eq(complaints, line);
+        ck_assert_str_eq(complaints, sentence);
     }
     ck_assert_int_eq(run_without_reader(with("--quiet")), 141); /* 141 without a message, as
                                                                  * after SIGPIPE */
     ck_assert_str_eq(complaints, "");
     ck_assert_int_eq(run(with("--quiet --log $D/log.csv --plot $D/plot.svg >&-")), 1);
-    ck_assert_str_eq(complaints, line);
+    ck_assert_str_eq(complaints, sentence);
     expect_falling_loss("log.csv");
     ck_assert_int_eq(shell("tail -n 1 $D/log.csv | grep -q ^50, && ! grep -q expect $D/*"), 0);
 }
@@ -676,11 +647,10 @@ enum { NUM_READERS = COUNT(readers) };
 /* Runs the program of this row in $D/here as a shell finds it. An untrained model meets no
  * expectation, and an exercise that nobody did is not right. */
 static void expect_found(int row, const char *started) {
-    char line[512];
-    snprintf(line, sizeof line,
-             "D=%s; cd $D/here && PATH=$D/tapehead/build:$PATH && %s %s >../out 2>../err", folder,
-             started, readers[row].flags);
-    ck_assert_int_eq(shell(line), 1);
+    ck_assert_int_eq(
+        shell(format("cd $D/here && PATH=$D/tapehead/build:$PATH && %s %s >../out 2>../err",
+                     started, readers[row].flags)),
+        1);
     slurp(path("out"), out, sizeof out);
     slurp(path("err"), complaints, sizeof complaints);
     ck_assert_str_eq(complaints, "");
@@ -690,29 +660,25 @@ static void expect_found(int row, const char *started) {
 /* In another folder a program reads the files above its own. Without them it says where it has
  * looked. */
 START_TEST(finds_its_files_from_another_folder) {
-    char sentence[512], line[512];
     program = readers[_i].name;
     ck_assert_int_eq(shell("mkdir -p $D/tapehead/build $D/alone $D/here; for i in examples tensor"
                            " autograd nn; do ln -s \"$PWD/$i\" $D/tapehead/$i; done"),
                      0);
-    snprintf(line, sizeof line,
-             "cp \"$B\"/%s $D/tapehead/build && cp \"$B\"/%s $D/alone && ln -s"
-             " ../tapehead/build/%s $D/here/link; exit;",
-             program, program, program);
-    ck_assert_int_eq(run_line(line, ""), 0);
-    snprintf(line, sizeof line, "../tapehead/build/%s", program);
-    expect_found(_i, line);
-    snprintf(line, sizeof line, "$D/tapehead/build/%s", program);
-    expect_found(_i, line);
+    ck_assert_int_eq(run_line(format("cp \"$B\"/%s $D/tapehead/build && cp \"$B\"/%s $D/alone &&"
+                                     " ln -s ../tapehead/build/%s $D/here/link; exit;",
+                                     program, program, program),
+                              ""),
+                     0);
+    expect_found(_i, format("../tapehead/build/%s", program));
+    expect_found(_i, format("$D/tapehead/build/%s", program));
     expect_found(_i, "./link");
 #ifdef __linux__
     expect_found(_i, program);
 #endif
-    snprintf(sentence, sizeof sentence,
-             "%s: there is no %s here, and none in the folders above the program ../alone/%s: %s\n",
-             program, readers[_i].file, program, readers[_i].advice);
     ck_assert_int_eq(run_line("B=../alone; cd $D/here &&", readers[_i].flags), 1);
-    ck_assert_str_eq(complaints, sentence);
+    ck_assert_str_eq(complaints, format("%s: there is no %s here, and none in the folders above the"
+                                        " program ../alone/%s: %s\n",
+                                        program, readers[_i].file, program, readers[_i].advice));
 }
 END_TEST
 

@@ -54,11 +54,8 @@ START_TEST(initial_values) {
 END_TEST
 
 static void expect_gradients(Gru *gru, const char *direction) {
-    char name[64];
-    for (ModuleSlot *p = NULL; nn_next_parameter(gru, "", &p);) {
-        snprintf(name, sizeof name, "d_%s.%s", direction, p->name);
-        expect_torchs((*p->slot)->grad, name, 1e-12);
-    }
+    for (ModuleSlot *p = NULL; nn_next_parameter(gru, "", &p);)
+        expect_torchs((*p->slot)->grad, format("d_%s.%s", direction, p->name), 1e-12);
 }
 
 /* torch's states are 0 after the end of a sequence; ours go on, and nothing reads them. */
@@ -495,23 +492,15 @@ END_TEST
 
 #define SMALL "--threads 1 --quiet --words " SMALL_WORDS " --batch 8 --hidden 8 --steps 3 "
 
-static int run_showing(const char *words) {
-    char line[512];
-    snprintf(line, sizeof line, SMALL "--show %s", words);
-    return run(line);
-}
-
 START_TEST(shows_any_spelling) {
-    ck_assert_int_eq(run_showing("baxi"), 1);
+    ck_assert_int_eq(run(SMALL "--show baxi"), 1);
     ck_assert_int_eq(strncmp(out, "baxi       ", 11), 0);
     ck_assert_ptr_nonnull(strstr(out, "   (the dictionary: B AA K S IY)\n"));
-    run_showing("'BaXi  zzzz,q'");
+    run(SMALL "--show 'BaXi  zzzz,q'");
     ck_assert_int_eq(strncmp(out, "baxi       ", 11), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nzzzz       "));
     ck_assert_ptr_nonnull(strstr(out, "\nq          "));
-    run_showing("abcdefghijklmnopqrstuvwxyzabcd"); /* 30 letters */
-    ck_assert_str_eq(complaints, "");
-    run(SMALL "--show abcdefghijklmnopqrstuvwxyzabcd --plot $D/a.svg");
+    run(SMALL "--show abcdefghijklmnopqrstuvwxyzabcd --plot $D/a.svg"); /* 30 letters */
     ck_assert_str_eq(complaints, "");
 }
 END_TEST
@@ -524,10 +513,8 @@ START_TEST(refuses_what_is_no_word) {
         {"abcdefghijklmnopqrstuvwxyzabcde", "does not begin with a word"},
         {"' , '", "--show: there is no word in \" , \""},
         {"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "--show: there are more than 16 words"}};
-    char line[256];
     for (int i = 0; i < COUNT(no_words); i++) {
-        snprintf(line, sizeof line, SMALL "--show %s", no_words[i][0]);
-        expect_failure(line, no_words[i][1]);
+        expect_failure(format(SMALL "--show %s", no_words[i][0]), no_words[i][1]);
         ck_assert_str_eq(out, "");
     }
 }

@@ -13,9 +13,7 @@
 static const char *const mechanisms[] = {"dot", "additive"};
 
 static int run_with(const char *mechanism, const char *arguments) {
-    char all[512];
-    snprintf(all, sizeof all, SMALL "--attention %s %s", mechanism, arguments);
-    return run(all);
+    return run(format(SMALL "--attention %s %s", mechanism, arguments));
 }
 
 static double accuracy(void) {

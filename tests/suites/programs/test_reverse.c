@@ -61,9 +61,7 @@ START_TEST(dropout_leaves_a_loss) {
     static const char *const flags[] = {"--dropout 0.3 --heads 1", "--dropout 0.3 --heads 2"};
     static const double left[] = {0.3, 0.09};
     for (int i = 0; i < 2; i++) {
-        char all[256];
-        snprintf(all, sizeof all, SMALL "--every 100 --log $D/log.csv %s", flags[i]);
-        run(all);
+        run(format(SMALL "--every 100 --log $D/log.csv %s", flags[i]));
         ck_assert_double_ge(right(), 0.99);
         double leaves = after("dropout^heads log(tokens): ");
         ck_assert_double_eq_tol(leaves, left[i] * log(5), 1e-4);
