@@ -34,6 +34,12 @@ TCase *mark_long(TCase *tcase);
 void expect_error(const char *sentence);
 /* The pending error must begin with `beginning` and contain `part`; it is cleared. */
 void expect_error_like(const char *beginning, const char *part);
+/* The call must hand back NULL or false, with this message. */
+#define FAILS(call, sentence)                                                                      \
+    do {                                                                                           \
+        ck_assert_msg(!(call), "%s did not fail", #call);                                          \
+        expect_error(sentence);                                                                    \
+    } while (0)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
@@ -50,6 +56,7 @@ Tensor *leaf(Shape shape, const double *elements); /* float64, requires a gradie
 /* x's elements, row-major, must equal `expected` to within the tolerance; NaN equals NaN. */
 void expect_elements(const char *what, const Tensor *x, const double *expected, double tolerance);
 #define EXPECT_ELEMENTS(x, ...) expect_elements(#x, x, (double[]){__VA_ARGS__}, 1e-12)
+#define EXPECT_GRAD(x, ...)     expect_elements(#x "->grad", (x)->grad, (double[]){__VA_ARGS__}, 1e-12)
 bool same_number(double a, double b, double tolerance);
 
 /* A view of x's storage, torch.as_strided: element (i, j, ...) is element

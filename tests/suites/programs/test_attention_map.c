@@ -142,22 +142,22 @@ START_TEST(refuses_what_is_no_map) {
     Tensor *flat = tensor_zeros(SHAPE(2, 8));
     Tensor *whole = tensor_to(most, I64);
     ck_assert(map_take(&maps[0], most, 1, -1));
-    ck_assert(!map_take(&maps[0], most, 2, -1));
-    expect_error("map_take: the attention weights are (2, 64, 64): there is no map 2");
-    ck_assert(!map_take(&maps[0], most, -1, -1));
-    expect_error("map_take: the attention weights are (2, 64, 64): there is no map -1");
-    ck_assert(!map_take(&maps[0], many, 0, -1));
-    expect_error("map_take: the attention weights are (2, 8, 65): a map shows 1 to 64 queries and "
-                 "1 to 64 keys");
+    FAILS(map_take(&maps[0], most, 2, -1),
+          "map_take: the attention weights are (2, 64, 64): there is no map 2");
+    FAILS(map_take(&maps[0], most, -1, -1),
+          "map_take: the attention weights are (2, 64, 64): there is no map -1");
+    FAILS(map_take(&maps[0], many, 0, -1),
+          "map_take: the attention weights are (2, 8, 65): a map shows 1 to 64 queries and "
+          "1 to 64 keys");
     ck_assert(!map_take(&maps[0], none, 0, -1));
     expect_error_like("map_take: the attention weights are (2, 0, 8): a map shows 1 to 64", "");
-    ck_assert(!map_take(&maps[0], flat, 0, -1));
-    expect_error("map_take: the attention weights are (2, 8): they need three dimensions (batch, "
-                 "queries, keys)");
-    ck_assert(!map_take(&maps[0], whole, 0, -1));
-    expect_error("map_take: the attention weights are int64: they must be float32 or float64");
-    ck_assert(!map_take(&maps[0], NULL, 0, -1));
-    expect_error("map_take: the attention weights are NULL: a fused module keeps none");
+    FAILS(map_take(&maps[0], flat, 0, -1),
+          "map_take: the attention weights are (2, 8): they need three dimensions (batch, "
+          "queries, keys)");
+    FAILS(map_take(&maps[0], whole, 0, -1),
+          "map_take: the attention weights are int64: they must be float32 or float64");
+    FAILS(map_take(&maps[0], NULL, 0, -1),
+          "map_take: the attention weights are NULL: a fused module keeps none");
     tensor_release(most);
     tensor_release(many);
     tensor_release(none);
