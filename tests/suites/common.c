@@ -181,6 +181,10 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
                       element[i], expected[i]);
 }
 
+void release_all(Tensor **list, int n) {
+    for (int i = 0; i < n; i++) tensor_release(list[i]);
+}
+
 Tensor *permuted(Tensor *x) {
     int64_t stride[TENSOR_MAX_DIMS], step = 1;
     for (int d = 0; d < x->shape.ndim; d++, step *= x->shape.dim[d - 1]) stride[d] = step;

@@ -63,6 +63,10 @@ bool same_number(double a, double b, double tolerance);
  * offset + i stride[0] + j stride[1] + ... of the storage. An error if an element lies outside. */
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset);
 
+void release_all(Tensor **list, int n);
+/* Releases each tensor: RELEASE(x, w). */
+#define RELEASE(...) release_all((Tensor *[]){__VA_ARGS__}, COUNT(((Tensor *[]){__VA_ARGS__})))
+
 /* A copy of x in which the first index varies fastest in memory. Takes over x. */
 Tensor *permuted(Tensor *x);
 

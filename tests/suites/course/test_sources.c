@@ -311,8 +311,7 @@ START_TEST(the_page_of_a_tape) {
     ck_assert(tape_write_json(file));
     tape_end();
     ck_assert_int_eq(fclose(file), 0);
-    tensor_release(x);
-    tensor_release(b);
+    RELEASE(x, b);
     program = "explain";
     ck_assert_int_eq(run("--tape $D/tape.json --page $D/page.html"), 0);
     Json *read = data_of_page("page.html");

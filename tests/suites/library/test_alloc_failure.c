@@ -335,8 +335,7 @@ static void prepare_leaves(void *context) {
 
 static void clean_leaves(void *context) {
     Leaves *leaves = context;
-    tensor_release(leaves->x);
-    tensor_release(leaves->w);
+    RELEASE(leaves->x, leaves->w);
 }
 
 static void inspect_leaves(void *context, bool succeeded) {
@@ -467,8 +466,7 @@ static bool attempt_json(void *context, Outcome *outcome) {
     done = again && tape_write_json(json);
     if (done) note(outcome, again);
     if (done) note(outcome, dx[0]);
-    tensor_release(again);
-    tensor_release(dx[0]);
+    RELEASE(again, dx[0]);
     tape_end();
     return done;
 }
@@ -850,8 +848,7 @@ static void clean_training(void *context) {
     Training *t = context;
     nn_free(t->optimizer);
     nn_free(t->module);
-    tensor_release(t->x);
-    tensor_release(t->lens);
+    RELEASE(t->x, t->lens);
 }
 
 static Optimizer *plain_sgd(void *module) { return nn_sgd_new(module, (SGDConfig){.lr = 0.1}); }

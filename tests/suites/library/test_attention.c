@@ -36,10 +36,6 @@ void __wrap_free(void *block) {
     __real_free(block);
 }
 
-static void release_all(Tensor **x, int n) {
-    for (int i = 0; i < n; i++) tensor_release(x[i]);
-}
-
 static void expect_close(const char *what, const Tensor *a, const Tensor *b, double tolerance) {
     ck_assert_msg(a && b, "%s: %s", what, tensor_error());
     ck_assert_msg(tensor_allclose(a, b, tolerance, tolerance), "%s differs", what);
@@ -185,7 +181,7 @@ START_TEST(a_weight_that_would_be_lost_is_0) {
         ck_assert_msg(off <= (_i % 2 ? 1e-15 : 1e-5) * want + (_i % 2 ? 0 : 1e-44), "%d: %g", j,
                       weight[j]);
     }
-    release_all((Tensor *[]){q, k, v, values}, 4);
+    RELEASE(q, k, v, values);
 }
 END_TEST
 
@@ -327,8 +323,7 @@ START_TEST(walking_twice_adds_twice) {
     ck_assert(ag_backward(ag_sum(y)));
     expect_close("the second walk", q->grad, ag_scale(once, 2), 1e-12);
     tape_end();
-    tensor_release(once);
-    tensor_release(q);
+    RELEASE(once, q);
 }
 END_TEST
 
@@ -357,8 +352,7 @@ START_TEST(a_result_that_is_gone) {
     expect_error_like("backward: attention needs its result ", " fill has written over it since");
     tape_end();
     release_all(grad, 2);
-    tensor_release(q);
-    tensor_release(dy);
+    RELEASE(q, dy);
 }
 END_TEST
 
@@ -399,9 +393,7 @@ START_TEST(the_weights_need_no_mask_to_go_back) {
     ck_assert(ag_backward_from(y, c));
     expect_close("dx", x->grad, before, 0);
     tape_end();
-    tensor_release(before);
-    tensor_release(x);
-    tensor_release(c);
+    RELEASE(before, x, c);
     release_all(d.part, 4);
 }
 END_TEST
@@ -420,8 +412,7 @@ static int64_t bytes_for_length(int64_t n) {
     tape_begin();
     ck_assert(ag_backward(ag_sum(ag_attention(q, q, q, mask, 0.1))));
     tape_end();
-    tensor_release(q);
-    tensor_release(bias);
+    RELEASE(q, bias);
     return peak;
 }
 
@@ -532,8 +523,7 @@ START_TEST(padding_may_be_anything) {
         tensor_release(weights);
         nn_free(attention);
     }
-    Tensor *all[] = {lens, q, k, padded, behind[0]};
-    release_all(all, 5);
+    RELEASE(lens, q, k, padded, behind[0]);
 }
 END_TEST
 
@@ -591,11 +581,9 @@ START_TEST(a_query_that_sees_nothing) {
             ck_assert_double_eq(tensor_get(q->grad, 0, 0, e), 0);
         }
         tape_end();
-        tensor_release(q);
-        tensor_release(v);
+        RELEASE(q, v);
     }
-    Tensor *all[] = {lens, keep, window, bias};
-    release_all(all, 4);
+    RELEASE(lens, keep, window, bias);
 }
 END_TEST
 
@@ -653,8 +641,7 @@ START_TEST(a_window_of_the_largest_floats) {
     expect_close("y", y[1], y[0], 1e-6);
     expect_close("dk", dk[1], dk[0], 1e-6);
     tensor_set_default_dtype(F64);
-    Tensor *all[] = {window, floats, q, k, y[0], y[1], dk[0], dk[1]};
-    release_all(all, 8);
+    RELEASE(window, floats, q, k, y[0], y[1], dk[0], dk[1]);
 }
 END_TEST
 
@@ -673,7 +660,7 @@ START_TEST(the_lowest_scores_are_finite) {
         ck_assert_double_eq(tensor_get(v->grad, 0, 0, 0), 1);
         ck_assert_double_eq(tensor_get(v->grad, 0, 1, 0), 0);
         tape_end();
-        release_all((Tensor *[]){q, k, v}, 3);
+        RELEASE(q, k, v);
     }
 }
 END_TEST
@@ -739,7 +726,7 @@ START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
         release_all(o.tensor, 5);
     }
     release_all(before.tensor, 5);
-    release_all((Tensor *[]){q, k, v, dy, of_lost, dy_of_lost, ones, ignored}, 8);
+    RELEASE(q, k, v, dy, of_lost, dy_of_lost, ones, ignored);
     release_all(d.part, 4);
 }
 END_TEST
@@ -775,7 +762,7 @@ START_TEST(one_key_alone_has_no_gradient) {
               isnan(tensor_get(o.tensor[2], 0, 289, 0)));
     ck_assert_double_eq(tensor_get(o.tensor[1], 0, 68, 0), 0);
     release_all(o.tensor, 4);
-    release_all((Tensor *[]){x[0], x[1], x[2], dy, keep, bools, rows, last}, 8);
+    RELEASE(x[0], x[1], x[2], dy, keep, bools, rows, last);
 }
 END_TEST
 
@@ -802,8 +789,7 @@ START_TEST(what_nobody_attends_to_may_be_anything) {
         }
         tape_end();
     }
-    Tensor *all[] = {lens, q, k, v, behind[0], behind[1], behind[2]};
-    release_all(all, 7);
+    RELEASE(lens, q, k, v, behind[0], behind[1], behind[2]);
 }
 END_TEST
 
@@ -817,8 +803,7 @@ START_TEST(keys_that_nobody_asks) {
     Tensor *zero = tensor_zeros(SHAPE(2, 5, 3));
     expect_close("dk + dv", k->grad, zero, 0);
     tape_end();
-    Tensor *all[] = {q, k, zero};
-    release_all(all, 3);
+    RELEASE(q, k, zero);
 }
 END_TEST
 
@@ -875,8 +860,7 @@ START_TEST(a_fused_module_is_the_other_one) {
     ck_assert_ptr_nonnull(net[0]->attention_weights);
     ck_assert_ptr_null(net[1]->attention_weights);
     ck_assert_ptr_null(net[1]->attention->attention_weights);
-    Tensor *all[] = {q, k, v, c};
-    release_all(all, 4);
+    RELEASE(q, k, v, c);
     release_all(d.part, 4);
     nn_free(net[0]);
     nn_free(net[1]);
@@ -907,8 +891,7 @@ START_TEST(dot_product_attention_of_heads) {
           "dot_product_attention: queries are (4, 3, 2): num_heads 0 must divide their batch "
           "size");
     tape_end();
-    Tensor *all[] = {q, k, lens};
-    release_all(all, 3);
+    RELEASE(q, k, lens);
     nn_free(attention);
     nn_free(one);
 }
@@ -943,8 +926,7 @@ static void expect_refusal(int kind, AttentionMask mask, const char *rule) {
     Tensor *k = tensor_ones(SHAPE(2, 5, 4));
     const char *sentence = format("%s_attention: %s", name[kind], format(rule, kind < 2 ? 1 : 2));
     FAILS(attend(kind, q, k, mask), sentence);
-    tensor_release(q);
-    tensor_release(k);
+    RELEASE(q, k);
 }
 
 #define EXPECT_REFUSAL(field, x, rule)                                                             \

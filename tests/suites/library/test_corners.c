@@ -15,7 +15,7 @@ START_TEST(a_result_handed_through_one_no_grad_tape_keeps_its_history) {
     tape_begin_no_grad();
     ck_assert_ptr_eq(tape_end_keeping(ag_contiguous(y)), y);
     ck_assert(ag_backward(ag_sum(y)));
-    EXPECT_ELEMENTS(x->grad, 2, 2);
+    EXPECT_GRAD(x, 2, 2);
     tape_end();
     tensor_release(x);
 }
@@ -25,7 +25,7 @@ START_TEST(a_leaf_on_an_empty_tape_gets_the_gradient_itself) {
     Tensor *x = LEAF(SCALAR, 3);
     tape_begin();
     ck_assert(ag_backward(x));
-    EXPECT_ELEMENTS(x->grad, 1);
+    EXPECT_GRAD(x, 1);
     tape_end();
     tensor_release(x);
 }
@@ -43,14 +43,13 @@ START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
     Tensor *loss = ag_add(ag_sum(y), ag_sum(z));
     ck_assert(tensor_mul_(w, 2));
     ck_assert(ag_backward(loss));
-    EXPECT_ELEMENTS(w->grad, 10, 14);
+    EXPECT_GRAD(w, 10, 14);
     ck_assert(tensor_mul_(x, 2));
     FAILS(ag_backward(loss),
           "backward: mul needs its input b (1, 2) as it was, but mul_ has written over it "
           "since");
     tape_end();
-    tensor_release(x);
-    tensor_release(w);
+    RELEASE(x, w);
 }
 END_TEST
 
@@ -61,8 +60,7 @@ START_TEST(a_small_gradient_does_not_hold_on_to_large_bytes) {
     ck_assert(ag_backward(ag_sum(ag_square(ag_cat((Tensor *[]){a, b}, 2, 0)))));
     ck_assert_int_eq(a->grad->storage->size, sizeof(double));
     tape_end();
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -81,11 +79,10 @@ START_TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
     Tensor *high = LEAF(SCALAR, 1);
     tape_begin();
     ck_assert(ag_backward(ag_add(ag_maximum(low, high), ag_minimum(low, high))));
-    EXPECT_ELEMENTS(low->grad, 1);
-    EXPECT_ELEMENTS(high->grad, 1);
+    EXPECT_GRAD(low, 1);
+    EXPECT_GRAD(high, 1);
     tape_end();
-    tensor_release(low);
-    tensor_release(high);
+    RELEASE(low, high);
 }
 END_TEST
 
@@ -108,8 +105,7 @@ START_TEST(the_variance_of_fewer_than_two_is_nan) {
     ck_assert_double_nan(tensor_item(ag_var_dim(none, 1, false)));
     ck_assert_double_nan(tensor_item(ag_var_dim(one, 1, false)));
     tape_end();
-    tensor_release(none);
-    tensor_release(one);
+    RELEASE(none, one);
 }
 END_TEST
 
@@ -146,7 +142,7 @@ START_TEST(the_gradient_of_gelu_tanh_far_out_is_0_or_1) {
             tensor_from_doubles(SHAPE(6), (double[]){-1.2e13, 1.2e13, -1e30, 1e30, -far, far});
         tape_begin();
         ck_assert(ag_backward(ag_sum(ag_gelu_tanh(ag_requires_grad(x)))));
-        EXPECT_ELEMENTS(x->grad, 0, 1, 0, 1, 0, 1);
+        EXPECT_GRAD(x, 0, 1, 0, 1, 0, 1);
         tape_end();
         tensor_release(x);
     }
@@ -158,7 +154,7 @@ START_TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
     tape_begin();
     ck_assert(ag_backward(ag_sum(ag_abs(x))));
     ck_assert(!signbit(tensor_get(x->grad, 0)));
-    EXPECT_ELEMENTS(x->grad, 0, 0);
+    EXPECT_GRAD(x, 0, 0);
     tape_end();
     tensor_release(x);
 }
@@ -169,10 +165,9 @@ START_TEST(abs_multiplies_dy_by_the_sign) {
     Tensor *dy = tensor_from_doubles(SHAPE(3), (double[]){(double)INFINITY, (double)NAN, 2});
     tape_begin();
     ck_assert(ag_backward_from(ag_abs(x), dy));
-    EXPECT_ELEMENTS(x->grad, (double)NAN, (double)NAN, -2);
+    EXPECT_GRAD(x, (double)NAN, (double)NAN, -2);
     tape_end();
-    tensor_release(x);
-    tensor_release(dy);
+    RELEASE(x, dy);
 }
 END_TEST
 
@@ -251,10 +246,7 @@ START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
     tape_begin_no_grad();
     FAILS(ag_masked_fill(i64, mask, 0x1p63), "masked_fill: int64 cannot hold 9.22337e+18");
     tape_end();
-    tensor_release(one);
-    tensor_release(f32);
-    tensor_release(i64);
-    tensor_release(mask);
+    RELEASE(one, f32, i64, mask);
 }
 END_TEST
 
@@ -297,9 +289,7 @@ START_TEST(a_composite_names_itself) {
           "; convert one with ag_to");
     FAILS(ag_stack((Tensor *[]){x, NULL}, 2, 0), "stack: a tensor of the list is NULL");
     tape_end();
-    tensor_release(x);
-    tensor_release(t);
-    tensor_release(scalar);
+    RELEASE(x, t, scalar);
 }
 END_TEST
 
@@ -312,8 +302,7 @@ START_TEST(a_pending_error_reaches_the_end_of_every_chain) {
     tensor_fail("first");
     FAILS(ag_contiguous(x), "first");
     tape_end();
-    tensor_release(x);
-    tensor_release(whole);
+    RELEASE(x, whole);
 }
 END_TEST
 

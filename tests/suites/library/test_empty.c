@@ -136,11 +136,9 @@ START_TEST(products_of_what_is_repeated) {
         Tensor *y = ag_bmm(ag_expand(a, SHAPE(N, 1, 1)), b);
         ck_assert_msg(y && shape_equal(y->shape, b->shape), "%s", tensor_error());
         tape_end();
-        tensor_release(a);
-        tensor_release(b);
+        RELEASE(a, b);
     }
-    tensor_release(one);
-    tensor_release(none);
+    RELEASE(one, none);
 }
 END_TEST
 
@@ -170,8 +168,7 @@ START_TEST(gradcheck_of_nothing) {
     Tensor *in[] = {ag_requires_grad(tensor_ones(shapes[_i])),
                     ag_requires_grad(tensor_ones(shapes[_i]))};
     ck_assert_msg(ag_gradcheck(checked, in, 2, NULL, (GradcheckOptions){0}), "%s", tensor_error());
-    tensor_release(in[0]);
-    tensor_release(in[1]);
+    RELEASE(in[0], in[1]);
 }
 END_TEST
 
@@ -188,8 +185,7 @@ START_TEST(copies_and_reductions_of_nothing) {
     ck_assert_double_eq(tensor_norm(x), 0);
     ck_assert(tensor_is_contiguous(x));
     ck_assert_int_eq(tensor_numel(x), 0);
-    Tensor *all[] = {x, y, whole, indices, sorted};
-    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    RELEASE(x, y, whole, indices, sorted);
 }
 END_TEST
 
@@ -201,8 +197,7 @@ START_TEST(writes_to_nothing) {
     ck_assert(tensor_fill(x, 2) && tensor_copy_from(x, y) && tensor_add_(x, y, 2));
     ck_assert(tensor_mul_(x, 2) && tensor_uniform_(x, 0, 1) && tensor_normal_(x, 0, 1));
     ck_assert(tensor_adamw_(x, m, v, y, (AdamWStep){.keep = 1, .eps = 1}));
-    Tensor *all[] = {x, y, m, v};
-    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    RELEASE(x, y, m, v);
 }
 END_TEST
 
@@ -218,8 +213,7 @@ START_TEST(nothing_is_drawn) {
         ck_assert(all[i] && shape_equal(all[i]->shape, shape));
         tensor_release(all[i]);
     }
-    tensor_release(before);
-    tensor_release(after);
+    RELEASE(before, after);
 }
 END_TEST
 
@@ -254,8 +248,7 @@ START_TEST(nothing_is_saved_and_loaded) {
     ck_assert(shape_equal(tensor_dict_get(loaded, "x")->shape, x->shape));
     tensor_dict_free(dict);
     tensor_dict_free(loaded);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
     unlink(path);
 }
 END_TEST

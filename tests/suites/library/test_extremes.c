@@ -313,8 +313,7 @@ START_TEST(keys_without_number) {
     ck_assert_ptr_null(ag_attention(one, one, wide, mask, 0));
     expect_error_like("attention: ", "they are too large");
     tape_end();
-    tensor_release(one);
-    tensor_release(none);
+    RELEASE(one, none);
 }
 END_TEST
 

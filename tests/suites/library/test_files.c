@@ -192,8 +192,7 @@ START_TEST(npy_keeps_every_bit) {
     Tensor *y = tensor_load_npy("x.npy");
     Tensor *m = tensor_load_npy("n.npy");
     ck_assert(y && m && !memcmp(y->data, odd, sizeof odd) && !memcmp(m->data, wide, sizeof wide));
-    Tensor *all[] = {x, n, y, m};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(x, n, y, m);
 }
 END_TEST
 
@@ -229,8 +228,7 @@ START_TEST(npy_is_numpys) {
     expect_equal(npy_golden[_i].name, y, x);
     ck_assert(tensor_save_npy(x, "x.npy"));
     if (npy_golden[_i].ours) expect_same_bytes("x.npy", golden(npy_golden[_i].name));
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -438,8 +436,7 @@ START_TEST(dicts) {
     tensor_dict_free(dict);
     tensor_dict_free(NULL);
     ck_assert_int_eq(a->refs, 1);
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -1105,9 +1102,7 @@ static void expect_refused(const char *call, int error, const char *sentence) {
     Tensor *left = tensor_load_npy("x.npy");
     expect_equal("what was there before", left, old);
     ck_assert_int_eq(entries(".", false), 1);
-    tensor_release(old);
-    tensor_release(left);
-    tensor_release(x);
+    RELEASE(old, left, x);
 }
 
 START_TEST(a_failed_write_leaves_the_old_file) {
@@ -1206,9 +1201,7 @@ START_TEST(a_killed_writer_leaves_the_old_file) {
     ck_assert(tensor_save_npy(x, "x.npy"));
     ck_assert_int_eq(entries(".", false), COUNT(others) + 3); /* both pipes are still there */
     close(reader);
-    tensor_release(old);
-    tensor_release(left);
-    tensor_release(x);
+    RELEASE(old, left, x);
 }
 END_TEST
 
@@ -1252,8 +1245,7 @@ START_TEST(a_writer_that_is_alive_is_not_disturbed) {
     ck_assert_int_eq(status_of(child), 0);
     expect_saved_by_others();
     close_pipes();
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1284,8 +1276,7 @@ START_TEST(a_thread_that_saves_is_not_disturbed) {
     ck_assert(ok);
     expect_saved_by_others();
     close_pipes();
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1481,8 +1472,7 @@ START_TEST(where_nothing_may_be_written) {
         tensor_release(left);
     }
     ck_assert_int_eq(entries(".", false), 2);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1517,8 +1507,7 @@ START_TEST(links_are_followed) {
     Tensor *y = tensor_load_npy("link");
     expect_equal("what the link leads to", y, x);
     ck_assert_int_eq(remove("folder/x.npy"), 0);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1540,8 +1529,7 @@ START_TEST(links_that_lead_nowhere_are_followed) {
           "save_npy: astray: it cannot be written: No such file or directory");
     ck_assert(!remove("folder/inner/x.npy") && !rmdir("folder/inner") && !remove("folder/second") &&
               !remove("folder/third"));
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1932,8 +1920,7 @@ START_TEST(a_dict_may_hold_views_of_the_model) {
     ck_assert(tensor_dict_set(dict, "weight", view) && nn_load_state_dict(linear, "", dict));
     expect_equal("weight", linear->weight, turned);
     tensor_dict_free(dict);
-    tensor_release(view);
-    tensor_release(turned);
+    RELEASE(view, turned);
     nn_free(linear);
 }
 END_TEST

@@ -170,8 +170,7 @@ START_TEST(a_function_is_an_op_like_any_other) {
     EXPECT_GRAD(b, -240, 120); /* the sum over a's rows */
     tape_end();
     ck_assert_int_eq(tensor_live(), before + 2); /* the two gradients */
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -185,8 +184,7 @@ START_TEST(an_input_needs_no_gradient) {
     Tensor *none = ag_call(&scaled, 2, (Tensor *[]){a, a}, NULL);
     ck_assert(none && !none->requires_grad && !none->grad_fn);
     tape_end();
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -231,9 +229,7 @@ START_TEST(inputs_may_have_different_types) {
     EXPECT_GRAD(x, 1, 0);
     ck_assert_ptr_null(index->grad);
     tape_end();
-    tensor_release(index);
-    tensor_release(x);
-    tensor_release(mask);
+    RELEASE(index, x, mask);
 }
 END_TEST
 
@@ -292,8 +288,7 @@ START_TEST(forward_may_return_what_the_program_holds) {
     ck_assert(!held->grad_fn && !held->requires_grad);
     tape_end();
     ck_assert_int_eq(held->refs, 1);
-    tensor_release(x);
-    tensor_release(held);
+    RELEASE(x, held);
 }
 END_TEST
 
@@ -397,8 +392,7 @@ START_TEST(a_no_grad_tape_owns_the_result_alone) {
     ck_assert_int_eq(x->refs, 1);
     y = tape_end_keeping(y);
     EXPECT_ELEMENTS(y, 2, 4);
-    tensor_release(y);
-    tensor_release(x);
+    RELEASE(y, x);
 }
 END_TEST
 
@@ -417,8 +411,7 @@ START_TEST(a_result_may_be_kept) {
           "planned: in[0] was computed on a tape that has ended: ag_detach it to use it as a "
           "constant");
     tape_end();
-    tensor_release(y);
-    tensor_release(x);
+    RELEASE(y, x);
 }
 END_TEST
 
@@ -499,8 +492,7 @@ START_TEST(a_mistake_is_one_sentence) {
     }
     ck_assert_int_eq(plan.forwards, 1);
     tape_end();
-    tensor_release(x);
-    tensor_release(w);
+    RELEASE(x, w);
 }
 END_TEST
 
@@ -520,8 +512,7 @@ START_TEST(a_missing_gradient_is_named) {
     ck_assert(ag_backward(ag_sum(ag_call(&half, 2, (Tensor *[]){x, c}, NULL))));
     EXPECT_GRAD(x, 1, 1);
     tape_end();
-    tensor_release(x);
-    tensor_release(c);
+    RELEASE(x, c);
 }
 END_TEST
 
@@ -569,8 +560,7 @@ START_TEST(gradcheck_tells_right_from_wrong) {
     ck_assert(!ag_gradcheck(call_planned, &x, 1, &wrong, (GradcheckOptions){0}));
     expect_error_like("gradcheck: input 0, element (0, 0): backpropagation gives ",
                       ", the difference quotient ");
-    tensor_release(x);
-    tensor_release(b);
+    RELEASE(x, b);
 }
 END_TEST
 
@@ -624,9 +614,7 @@ START_TEST(a_tape_as_json_shows_the_function) {
     const char *worst = strstr(text, "\"worst\":");
     ck_assert(worst && (strtod(worst + strlen("\"worst\":"), NULL) > 0.1) == _i);
     free(text);
-    tensor_release(again);
-    tensor_release(dx[0]);
-    tensor_release(x);
+    RELEASE(again, dx[0], x);
 }
 END_TEST
 
@@ -708,8 +696,7 @@ START_TEST(a_line_with_many_inputs_has_a_hook) {
     ck_assert_int_eq(seen.n, 8);
     EXPECT_GRAD(x, 3, 3);
     tape_end();
-    tensor_release(x);
-    tensor_release(c);
+    RELEASE(x, c);
 }
 END_TEST
 

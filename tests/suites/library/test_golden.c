@@ -266,8 +266,7 @@ static int64_t first_wrong(const Tensor *x, const Tensor *expected, bool strict)
            (real ? is_close(((double *)a->data)[i], ((double *)b->data)[i], x->dtype, strict)
                  : ((int64_t *)a->data)[i] == ((int64_t *)b->data)[i]))
         i++;
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
     return i < n ? i : -1;
 }
 
@@ -325,8 +324,7 @@ static void call_tensor_function(const Case *c, const char *function) {
     Tensor *y = tensor_calls[i].call((Tensor **)c->in, c->number, &second);
     expect(c, "out0", y, stored(c, "out", 0));
     if (stored(c, "out", 1)) expect(c, "out1", second, stored(c, "out", 1));
-    tensor_release(second);
-    tensor_release(y);
+    RELEASE(second, y);
 }
 
 static void call_differentiable(const Case *c, const char *function) {

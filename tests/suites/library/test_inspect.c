@@ -94,10 +94,6 @@ static void make_inputs(const Sample *s, DType dtype, int constant, Tensor **in)
     }
 }
 
-static void release_all(Tensor **x, int n) {
-    for (int i = 0; i < n; i++) tensor_release(x[i]);
-}
-
 /* A fixed random cotangent. You own it. */
 static Tensor *cotangent_of(const Tensor *y) {
     Tensor *c = tensor_to(y, y->dtype);
@@ -151,9 +147,7 @@ static void check_line(const Sample *s) {
         Tensor *again = tape_forward(i);
         ck_assert_msg(again != NULL, "%s: %s", s->op, tensor_error());
         expect_equal(s, "the forward once more", again, y, 0);
-        tensor_release(again);
-        tensor_release(before);
-        tensor_release(dy);
+        RELEASE(again, before, dy);
     }
     tape_end();
     release_all(in, s->n);
@@ -188,8 +182,7 @@ START_TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {
     ck_assert_ptr_null(tape_forward(2)); /* its input was let go */
     expect_error_like("tape_forward: ", "was let go");
     tape_end();
-    tensor_release(wrong);
-    tensor_release(x);
+    RELEASE(wrong, x);
 }
 END_TEST
 
@@ -312,8 +305,7 @@ START_TEST(the_json_of_attention) {
     ck_assert_int_eq(json_get(first, "value")->count, 36);
     free_json(json);
     tape_end();
-    tensor_release(lens);
-    tensor_release(x);
+    RELEASE(lens, x);
     nn_free(attention);
 }
 END_TEST
@@ -385,9 +377,7 @@ START_TEST(the_reasons_for_zeros) {
     ck_assert_ptr_null(reason(json, "mul", 0, 0));
     free_json(json);
     tape_end();
-    tensor_release(scores);
-    tensor_release(lens);
-    tensor_release(x);
+    RELEASE(scores, lens, x);
 }
 END_TEST
 
@@ -402,8 +392,7 @@ START_TEST(a_weight_of_zero_is_the_reason_for_a_zero_of_a_product) {
     ck_assert_ptr_null(reason(json, "matmul", 1, 1));
     free_json(json);
     tape_end();
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -470,8 +459,7 @@ START_TEST(a_check_steps_as_far_as_the_number_is_large) {
         }
     free_json(json);
     tape_end();
-    tensor_release(x);
-    tensor_release(w);
+    RELEASE(x, w);
 }
 END_TEST
 
@@ -501,8 +489,7 @@ START_TEST(a_kink_is_not_a_wrong_rule) {
     ck_assert(check_of(json, 2, 0, "worst") > 0.5);
     free_json(json);
     tape_end();
-    tensor_release(zero);
-    tensor_release(x);
+    RELEASE(zero, x);
 }
 END_TEST
 
@@ -527,8 +514,7 @@ START_TEST(a_check_says_what_differences_cannot_tell) {
     ck_assert(check_of(json, 2, 0, "worst") < 1e-6);
     free_json(json);
     tape_end();
-    Tensor *all[] = {a, b, x, inf};
-    release_all(all, 4);
+    RELEASE(a, b, x, inf);
 }
 END_TEST
 
@@ -586,9 +572,7 @@ START_TEST(a_tape_that_cannot_be_written_is_an_error) {
     tape_end();
     ck_assert(ftell(file) == 0);
     fclose(file);
-    tensor_release(x);
-    tensor_release(large);
-    tensor_release(huge);
+    RELEASE(x, large, huge);
 }
 END_TEST
 

@@ -158,8 +158,7 @@ START_TEST(files_are_read_and_written) {
     TensorDict *again = tensor_load_safetensors(path("x.safetensors"));
     ck_assert_ptr_nonnull(again);
     ck_assert(tensor_allclose(x, y, 0, 0) && tensor_allclose(x, tensor_dict_get(again, "x"), 0, 0));
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
     tensor_dict_free(dict);
     tensor_dict_free(again);
 }

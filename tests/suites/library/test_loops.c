@@ -124,9 +124,7 @@ START_TEST(elements_find_their_partners) {
         EXPECT(memcmp(want, y->storage->bytes, size) == 0, "case %d: %s", c,
                tensor_shape_text(shape));
         free(want);
-        tensor_release(y);
-        tensor_release(a);
-        tensor_release(b);
+        RELEASE(y, a, b);
     }
 }
 END_TEST
@@ -147,10 +145,7 @@ START_TEST(map_elements_broadcasts) {
         Tensor *minus = tensor_map_elements(tensor_kernels()->value[ELEMENTWISE_neg][F64], a->shape,
                                             F64, 1, (const Tensor *[]){a}, 0);
         for (int64_t i = 0; i < tensor_numel(a); i++) CHECK(value_of(minus, i) == -value_of(a, i));
-        tensor_release(minus);
-        tensor_release(y);
-        tensor_release(a);
-        tensor_release(b);
+        RELEASE(minus, y, a, b);
     }
 }
 END_TEST
@@ -203,8 +198,7 @@ START_TEST(rows_are_whole) {
             expect_near(dtype, value_of(y, i), exp(value_of(x, i)) / sum, "a row's softmax");
             CHECK(value_of(y, i) == value_of(want, i));
         }
-        Tensor *all[] = {x, y, dense, want};
-        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+        RELEASE(x, y, dense, want);
     }
 }
 END_TEST
@@ -230,9 +224,7 @@ static void expect_sums(const Tensor *x, const bool *dims) {
         CHECK(value_of(y, i) == value_of(again, i));
     }
     free(sums);
-    tensor_release(dense);
-    tensor_release(y);
-    tensor_release(again);
+    RELEASE(dense, y, again);
 }
 
 /* The columns that stay together are neighbours, but not the last ones: a step back lies between.
@@ -244,8 +236,7 @@ START_TEST(sums_of_columns_that_run_backwards) {
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, false, true});
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){false, true, false});
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){true, false, false});
-    tensor_release(x);
-    tensor_release(view);
+    RELEASE(x, view);
 }
 END_TEST
 
@@ -275,8 +266,7 @@ START_TEST(sums_undo_broadcasting) {
         for (int64_t i = 0; i < tensor_numel(y); i++)
             CHECK(fabs(value_of(y, i) - sums[i]) <= 1e-11);
         free(sums);
-        tensor_release(y);
-        tensor_release(x);
+        RELEASE(y, x);
     }
 }
 END_TEST
@@ -302,8 +292,7 @@ START_TEST(reductions_along_one_dimension) {
                 CHECK(index[dim] < best ? other < largest : other <= largest);
             }
         }
-        tensor_release(y);
-        tensor_release(x);
+        RELEASE(y, x);
     }
 }
 END_TEST
@@ -344,9 +333,7 @@ START_TEST(matmul_of_batches) {
         Tensor *b = draw_view(sb, dtype, true);
         Tensor *c0 = tensor_matmul(a, b);
         expect_matmul(c0, NULL, a, b);
-        tensor_release(c0);
-        tensor_release(a);
-        tensor_release(b);
+        RELEASE(c0, a, b);
     }
 }
 END_TEST
@@ -368,11 +355,7 @@ START_TEST(products_of_matrices) {
         ck_assert(c0->shape.ndim == 2 && c0->shape.dim[1] == m * n);
         Tensor *matrix = tensor_view_reshape(c0, SHAPE(m, n));
         expect_matmul(matrix, start, a, b);
-        tensor_release(c0);
-        tensor_release(matrix);
-        tensor_release(start);
-        tensor_release(a);
-        tensor_release(b);
+        RELEASE(c0, matrix, start, a, b);
     }
 }
 END_TEST
@@ -431,9 +414,7 @@ START_TEST(reshape_views_wherever_it_can) {
             CHECK(value_of(y, i) == value_of(x, i));
             if (view) CHECK(value_of(view, i) == value_of(x, i));
         }
-        tensor_release(view);
-        tensor_release(y);
-        tensor_release(x);
+        RELEASE(view, y, x);
     }
     ck_assert_int_gt(views, CASES / 4); /* both happened often */
     ck_assert_int_gt(copies, CASES / 4);
@@ -473,8 +454,7 @@ START_TEST(views_are_index_arithmetic) {
             index[d1] = kept;
             CHECK(element_load(I64, turned->data, broadcast_at(turned, n, index)) == want);
         }
-        Tensor *all[] = {x, turned, part, upright, whole};
-        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+        RELEASE(x, turned, part, upright, whole);
     }
 }
 END_TEST

@@ -649,8 +649,7 @@ START_TEST(linear_forward_and_backward) {
     expect_near("linear", "dx", x->grad, 1e-12);
     expect_near("linear", "dweight", linear->weight->grad, 1e-12);
     expect_near("linear", "dbias", linear->bias->grad, 1e-12);
-    tensor_release(x);
-    tensor_release(dy);
+    RELEASE(x, dy);
     nn_free(linear);
 }
 END_TEST
@@ -704,9 +703,7 @@ START_TEST(linear_mistakes) {
     ck_assert_ptr_null(lazy->weight); /* after a wrong input the layer is still lazy */
     FAILS(nn_linear_forward(lazy, NULL), "linear: x is NULL");
     tape_end();
-    tensor_release(x);
-    tensor_release(scalar);
-    tensor_release(integers);
+    RELEASE(x, scalar, integers);
     nn_free(linear);
     nn_free(lazy);
 }
@@ -751,8 +748,7 @@ START_TEST(linear_of_nothing) {
     ck_assert_int_eq(y->shape.dim[0], 0);
     ck_assert_int_eq(y->shape.dim[1], 0);
     tape_end();
-    tensor_release(narrow);
-    tensor_release(empty);
+    RELEASE(narrow, empty);
     nn_free(no_inputs);
     nn_free(no_outputs);
 }
@@ -792,8 +788,7 @@ START_TEST(embedding_forward_and_backward) {
     expect_near("embedding", "dweight", nn_parameter(embedding, "weight")->grad, 1e-12);
     FAILS(nn_embedding_new(3, -1),
           "embedding: num_embeddings is 3 and embedding_dim -1: a size must not be negative");
-    tensor_release(index);
-    tensor_release(dy);
+    RELEASE(index, dy);
     nn_free(embedding);
 }
 END_TEST
@@ -816,8 +811,7 @@ START_TEST(layer_norm_forward_and_backward) {
     expect_near("norm", "dx", x->grad, 1e-12);
     expect_near("norm", "dweight", norm->weight->grad, 1e-12);
     expect_near("norm", "dbias", norm->bias->grad, 1e-12);
-    tensor_release(x);
-    tensor_release(dy);
+    RELEASE(x, dy);
     nn_free(norm);
 }
 END_TEST
@@ -836,10 +830,7 @@ START_TEST(layer_norm_may_get_x_back) {
         tensor_release(w);
     }
     ck_assert(tensor_allclose(dw[0], dw[1], 0, 0));
-    tensor_release(dw[0]);
-    tensor_release(dw[1]);
-    tensor_release(x);
-    tensor_release(copy);
+    RELEASE(dw[0], dw[1], x, copy);
 }
 END_TEST
 
@@ -889,8 +880,7 @@ START_TEST(positional_encoding_forward_and_backward) {
     y = nn_positional_encoding_forward(encoding, x);
     ck_assert_double_eq_tol(tensor_get(y, 1, 2, 1), tensor_get(x, 1, 2, 1) + cos(2), 1e-15);
     tape_end();
-    tensor_release(x);
-    tensor_release(dy);
+    RELEASE(x, dy);
     nn_free(encoding);
 }
 END_TEST
@@ -929,8 +919,7 @@ START_TEST(positional_encoding_mistakes) {
           "must be equal; convert x with ag_to");
     FAILS(nn_positional_encoding_forward(encoding, NULL), "positional_encoding: x is NULL");
     tape_end();
-    Tensor *all[] = {flat, wide, whole, longer, wider};
-    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    RELEASE(flat, wide, whole, longer, wider);
     nn_free(encoding);
 }
 END_TEST
@@ -952,9 +941,7 @@ START_TEST(dropout_drops_in_training_only) {
     ck_assert_ptr_eq(nn_dropout_forward(dropout, x), x);
     FAILS(nn_dropout_forward(dropout, NULL), "dropout: x is NULL");
     tape_end();
-    tensor_release(x);
-    tensor_release(before);
-    tensor_release(drawn);
+    RELEASE(x, before, drawn);
     nn_free(dropout);
     nn_free(never);
 }
@@ -1038,8 +1025,7 @@ static void expect_runs(const char *name, AttentionFn forward, void *module,
         expect_run(group, forward, module, weights, qkv, lens[i]);
     }
     for (int i = 0; i < 3; i++) {
-        tensor_release(qkv[i]);
-        tensor_release(lens[i]);
+        RELEASE(qkv[i], lens[i]);
     }
 }
 
@@ -1121,9 +1107,7 @@ START_TEST(attention_in_training) {
     expect_near("training", "output", y, 1e-6);
     expect_near("training", "weights", attention->attention_weights, 1e-6);
     tape_end();
-    tensor_release(x);
-    tensor_release(same);
-    tensor_release(lens);
+    RELEASE(x, same, lens);
     nn_free(attention);
 }
 END_TEST
@@ -1149,8 +1133,7 @@ START_TEST(a_query_with_nothing_to_attend_to) {
         ck_assert_double_eq(tensor_get(attention->attention_weights, 0, 0, j), 0);
         ck_assert_double_eq_tol(tensor_get(attention->attention_weights, 1, 2, j), 1. / 3, 1e-6);
     }
-    tensor_release(x);
-    tensor_release(lens);
+    RELEASE(x, lens);
     nn_free(attention);
 }
 END_TEST
@@ -1176,8 +1159,7 @@ START_TEST(an_empty_batch) {
     ck_assert_msg(y != NULL, "%s", tensor_error());
     ck_assert_double_eq(tensor_get(y, 1, 2, 3), tensor_get(attention->W_o->bias, 3));
     tape_end();
-    Tensor *all[] = {q, k, no_keys, queries, lens, lengths};
-    for (int i = 0; i < 6; i++) tensor_release(all[i]);
+    RELEASE(q, k, no_keys, queries, lens, lengths);
     nn_free(attention);
 }
 END_TEST
@@ -1237,9 +1219,7 @@ START_TEST(weights_live_until_the_next_forward) {
     tape_end();
     ck_assert_double_eq_tol(tensor_get(attention->attention_weights, 0, 1, 4), 0.2, 1e-7);
     ck_assert_int_eq(tensor_live(), live);
-    tensor_release(q);
-    tensor_release(k);
-    tensor_release(longer);
+    RELEASE(q, k, longer);
     nn_free(attention);
 }
 END_TEST
@@ -1264,8 +1244,7 @@ START_TEST(the_tape_tells_the_story) {
                            "heads",      "W_o.weight", "output"};
     for (int i = 0; i < COUNT(words); i++)
         ck_assert_msg(strstr(text, words[i]) != NULL, "no %s in\n%s", words[i], text);
-    tensor_release(x);
-    tensor_release(lens);
+    RELEASE(x, lens);
     nn_free(attention);
 }
 END_TEST
@@ -1332,8 +1311,7 @@ START_TEST(attention_names_what_does_not_fit) {
     expect_refusal(a, NULL, fit, fit, NULL, "queries are NULL");
     expect_refusal(a, q, NULL, fit, NULL, "keys are NULL");
     expect_refusal(a, q, fit, NULL, NULL, "values are NULL");
-    Tensor *all[] = {q, k, fit, fewer, flat, wide, whole};
-    for (int i = 0; i < 7; i++) tensor_release(all[i]);
+    RELEASE(q, k, fit, fewer, flat, wide, whole);
     nn_free(a.module);
 }
 END_TEST
@@ -1358,8 +1336,7 @@ START_TEST(attention_checks_its_lengths) {
                    "valid_lens is float32: it must be int64; convert it with ag_to");
     expect_refusal(a, q, k, k, negative, "valid_lens has -1: a length must not be negative");
     expect_refusal(a, q, k, k, deep, "valid_lens has -7: a length must not be negative");
-    Tensor *all[] = {q, k, three, wrong, negative, deep, floats, one};
-    for (int i = 0; i < 8; i++) tensor_release(all[i]);
+    RELEASE(q, k, three, wrong, negative, deep, floats, one);
     nn_free(a.module);
 }
 END_TEST
@@ -1392,13 +1369,10 @@ START_TEST(attention_checks_its_features) {
             expect_refusal(a, q, k, others, NULL,
                            "values are (2, 6, 9): their last size 9 and the in_features 5 of W_v"
                            " must be equal");
-        tensor_release(other);
-        tensor_release(others);
+        RELEASE(other, others);
         nn_free(a.module);
     }
-    tensor_release(q);
-    tensor_release(k);
-    tensor_release(v);
+    RELEASE(q, k, v);
 }
 END_TEST
 
@@ -1456,8 +1430,7 @@ START_TEST(an_error_says_the_path_of_its_module) {
           "be w's last size 4");
     FAILS(nn_linear_forward(attention->W_o, NULL), "encoder.layers.0.W_o: linear: x is NULL");
     tape_end();
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
     nn_free(model);
 }
 END_TEST

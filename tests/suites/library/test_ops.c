@@ -15,10 +15,6 @@
 
 #include "../common.h"
 
-static void release_all(Tensor **x, int n) {
-    for (int i = 0; i < n; i++) tensor_release(x[i]);
-}
-
 /* c[i] = (7 i mod 11 - 5) / 4: a cotangent with different numbers. */
 static Tensor *cotangent(Shape shape, DType dtype) {
     Tensor *c = tensor_make(shape, dtype);
@@ -157,8 +153,7 @@ static Tensor *laid_out(Tensor *x, Shape buffer, const int64_t *stride, int64_t 
     Tensor *view = tensor_as_strided(bytes, x->shape, stride, offset);
     ck_assert_msg(view != NULL, "%s", tensor_error());
     ck_assert(tensor_fill(bytes, 1e3) && tensor_copy_from(view, x));
-    tensor_release(bytes);
-    tensor_release(x);
+    RELEASE(bytes, x);
     return view;
 }
 
@@ -191,8 +186,7 @@ static Tensor *first_row(Tensor *x) {
     if (x->shape.ndim == 0 || x->shape.dim[0] == 0) return x;
     Tensor *view = tensor_view_narrow(x, 0, 0, 1);
     Tensor *row = tensor_clone(view);
-    tensor_release(view);
-    tensor_release(x);
+    RELEASE(view, x);
     return row;
 }
 
@@ -378,8 +372,7 @@ WALK(values_do_not_depend_on_the_layout) {
         Tensor *y = value_of(s, in);
         Tensor *expected = value_of(s, dense);
         expect_close(s, "value", y, expected, 1e-13);
-        tensor_release(y);
-        tensor_release(expected);
+        RELEASE(y, expected);
         release_all(in, s->n);
         release_all(dense, s->n);
     }
@@ -419,8 +412,7 @@ WALK(float32_agrees_with_float64) {
         ck_assert_int_eq(small[i]->grad->dtype, F32);
         expect_close(s, "float32 gradient", small[i]->grad, large[i]->grad, 1e-5);
     }
-    tensor_release(y32);
-    tensor_release(y64);
+    RELEASE(y32, y64);
     release_all(small, s->n);
     release_all(large, s->n);
 }
@@ -437,13 +429,11 @@ WALK(the_incoming_gradient_may_have_any_layout) {
         Tensor *dy = in_layout(cotangent(y->shape, F64), layout);
         Tensor *wide = tensor_view_expand(dy, y->shape);
         Tensor *dense = tensor_clone(wide);
-        tensor_release(run(s, in, wide));
-        tensor_release(run(s, same, dense));
+        RELEASE(run(s, in, wide), run(s, same, dense));
         for (int i = 0; i < s->n; i++)
             if (s->in[i].kind == 'r')
                 expect_close(s, "gradient", in[i]->grad, same[i]->grad, 1e-13);
-        Tensor *all[] = {y, dy, wide, dense};
-        release_all(all, 4);
+        RELEASE(y, dy, wide, dense);
         release_all(in, s->n);
         release_all(same, s->n);
     }
@@ -559,8 +549,7 @@ START_TEST(integers_have_no_gradient) {
     EXPECT_ELEMENTS(whole, 1, -2);
     ck_assert(ag_to(x, F32)->requires_grad);
     tape_end();
-    tensor_release(x);
-    tensor_release(i);
+    RELEASE(x, i);
 }
 END_TEST
 
@@ -599,8 +588,7 @@ START_TEST(integers_wrap_around) {
                           ((int64_t *)cases[c].y->data)[i]);
     }
     tape_end();
-    tensor_release(m);
-    tensor_release(one);
+    RELEASE(m, one);
 }
 END_TEST
 
@@ -638,7 +626,7 @@ START_TEST(numbers_are_compared_in_the_type_of_x) {
     tape_end();
     FAILS(ag_eq_scalar(doubles, 1),
           "eq_scalar: no tape is open: call tape_begin or tape_begin_no_grad first");
-    release_all((Tensor *[]){doubles, floats, whole, bools}, 4);
+    RELEASE(doubles, floats, whole, bools);
 }
 END_TEST
 
@@ -676,8 +664,7 @@ static bool write_by(int writer, const Sample *s, int target, Tensor *x) {
         Tensor *other = target == OUTPUT ? tensor_full(SCALAR, 0.75) : sample_input(s, target, F64);
         Tensor *value = tensor_to(other, x->dtype);
         const bool written = tensor_copy_from(x, value);
-        tensor_release(other);
-        tensor_release(value);
+        RELEASE(other, value);
         return written;
     }
     case 1: return tensor_fill(x, real ? (double)NAN : 0);
@@ -1112,8 +1099,7 @@ START_TEST(a_wrong_tensor_of_a_list_is_named) {
     FAILS(ag_stack((Tensor *[]){n}, 1, 0),
           "stack: the tensor was let go, and its elements with it");
     tape_end();
-    tensor_release(x);
-    tensor_release(n);
+    RELEASE(x, n);
 }
 END_TEST
 
@@ -1179,9 +1165,7 @@ START_TEST(empty_rows_take_no_time) {
     ck_assert_int_eq(ag_argmax(x, 1)->shape.dim[0], 0);
     ck_assert(ag_flip(x, AXES(0, 1)) && ag_topk(x, 3, 1, NULL));
     tape_end();
-    tensor_release(x);
-    tensor_release(x_turned);
-    tensor_release(sorted);
+    RELEASE(x, x_turned, sorted);
 }
 END_TEST
 
@@ -1207,8 +1191,7 @@ START_TEST(one_element_multiplies_as_many_do) {
             ck_assert(y->shape.ndim == (s == 2 ? 3 : 2));
             ck_assert_mem_eq(y->data, want->data, sizeof of_x / 8 * (size_t)dtype_size(dtype));
             tape_end();
-            tensor_release(b);
-            tensor_release(full);
+            RELEASE(b, full);
         }
     tensor_release(x);
 }
@@ -1264,7 +1247,7 @@ START_TEST(topk_takes_the_first_of_equals) {
     EXPECT_ELEMENTS(y, 7, 7, 5, n, n, 2);
     EXPECT_ELEMENTS(indices, 1, 3, 0, 0, 2, 3);
     ck_assert(ag_backward(ag_sum(ag_scale(ag_select(y, 1, 0), 3))));
-    EXPECT_ELEMENTS(x->grad, 0, 3, 0, 0, 3, 0, 0, 0);
+    EXPECT_GRAD(x, 0, 3, 0, 0, 3, 0, 0, 0);
     EXPECT_ELEMENTS(ag_topk(ag_transpose(x, 0, 1), 1, 0, NULL), 7, n);
     indices = x;
     FAILS(ag_topk(x, 5, 1, &indices),
@@ -1300,9 +1283,7 @@ START_TEST(a_negative_length_is_an_error) {
     FAILS(ag_additive_scores(x, x, ag_select(x, 0, 0), lens),
           "additive_scores: valid_lens has -1: a length must not be negative");
     tape_end();
-    tensor_release(x);
-    tensor_release(lens);
-    tensor_release(each);
+    RELEASE(x, lens, each);
 }
 END_TEST
 
@@ -1319,8 +1300,7 @@ START_TEST(an_index_out_of_range_is_an_error) {
     FAILS(ag_gather(x, -2, minus), "gather: index -1 is out of range for dimension 0 of x (2, 3)");
     FAILS(ag_embedding(x, row), "embedding: index 7 is out of range for dimension 0 of w (2, 3)");
     tape_end();
-    Tensor *all[] = {x, scalar, row, minus};
-    release_all(all, 4);
+    RELEASE(x, scalar, row, minus);
 }
 END_TEST
 
@@ -1347,8 +1327,7 @@ START_TEST(a_target_that_is_no_class_is_an_error) {
           "cross_entropy: target -100 is neither a class of logits (2, 3) in dimension 1 nor "
           "ignore_index 3");
     tape_end();
-    Tensor *all[] = {x, beyond, minus};
-    release_all(all, 3);
+    RELEASE(x, beyond, minus);
 }
 END_TEST
 
@@ -1362,8 +1341,7 @@ START_TEST(any_class_may_be_ignored_and_none) {
     EXPECT_ELEMENTS(ag_cross_entropy(x, targets, AG_IGNORE_NONE, REDUCE_NONE), log(2), log(2));
     EXPECT_ELEMENTS(ag_cross_entropy(x, targets, AG_IGNORE_NONE, REDUCE_MEAN), log(2));
     tape_end();
-    tensor_release(x);
-    tensor_release(targets);
+    RELEASE(x, targets);
 }
 END_TEST
 
@@ -1378,17 +1356,16 @@ START_TEST(what_is_ignored_gets_exactly_zero) {
     Tensor *y = ag_cross_entropy(x, targets, 7, REDUCE_NONE);
     EXPECT_ELEMENTS(y, 0, log(2));
     ck_assert(ag_backward_from(y, dy));
-    EXPECT_ELEMENTS(x->grad, 0, 0, 1, -1);
+    EXPECT_GRAD(x, 0, 0, 1, -1);
     for (int i = 0; i < 2; i++) ck_assert(((double *)x->grad->data)[i] == 0);
     y = ag_cross_entropy_smoothed(x, targets, 7, REDUCE_NONE, 0.5);
     EXPECT_ELEMENTS(y, 0, log(2));
     ck_assert(ag_backward_from(y, dy)); /* the targets are 1/4 and 3/4 */
-    EXPECT_ELEMENTS(x->grad, 0, 0, 1.5, -1.5);
+    EXPECT_GRAD(x, 0, 0, 1.5, -1.5);
     for (int i = 0; i < 2; i++) ck_assert(((double *)x->grad->data)[i] == 0);
     EXPECT_ELEMENTS(ag_cross_entropy_smoothed(x, targets, 7, REDUCE_MEAN, 0.5), log(2));
     tape_end();
-    Tensor *all[] = {x, dy, targets};
-    release_all(all, 3);
+    RELEASE(x, dy, targets);
 }
 END_TEST
 
@@ -1402,10 +1379,9 @@ START_TEST(gradients_behind_the_mask_are_exactly_zero) {
     ck_assert(ag_backward_from(y, dy));
     tape_end();
     double p = 1 / (1 + exp(1)), slope = p * (1 - p);
-    EXPECT_ELEMENTS(x->grad, -slope, slope, 0, 0, 0, 0);
+    EXPECT_GRAD(x, -slope, slope, 0, 0, 0, 0);
     for (int i = 2; i < 6; i++) ck_assert(((double *)x->grad->data)[i] == 0);
-    Tensor *all[] = {x, lens, dy};
-    release_all(all, 3);
+    RELEASE(x, lens, dy);
 }
 END_TEST
 
@@ -1418,20 +1394,19 @@ START_TEST(what_is_not_chosen_gets_exactly_zero) {
     Tensor *dy = LEAF(SHAPE(2, 2), n, 1, 2, n);
     ck_assert(tape_begin());
     ck_assert(ag_backward_from(ag_masked_fill(x, m, 0), dy));
-    EXPECT_ELEMENTS(x->grad, 0, 1, 2, 0);
+    EXPECT_GRAD(x, 0, 1, 2, 0);
     ck_assert(ag_backward_from(ag_where(m, z, x), dy));
-    EXPECT_ELEMENTS(x->grad, 0, 2, 4, 0);
-    EXPECT_ELEMENTS(z->grad, n, 0, 0, n);
+    EXPECT_GRAD(x, 0, 2, 4, 0);
+    EXPECT_GRAD(z, n, 0, 0, n);
     ck_assert(tensor_fill(x->grad, 0));
     ck_assert(ag_backward_from(ag_tril(x, -1), dy));
-    EXPECT_ELEMENTS(x->grad, 0, 0, 2, 0);
+    EXPECT_GRAD(x, 0, 0, 2, 0);
     EXPECT_ELEMENTS(ag_dropout(dy, 1), 0, 0, 0, 0);
     ck_assert(tensor_fill(x->grad, 0));
     ck_assert(ag_backward_from(ag_dropout(x, 1), dy));
-    EXPECT_ELEMENTS(x->grad, 0, 0, 0, 0);
+    EXPECT_GRAD(x, 0, 0, 0, 0);
     tape_end();
-    Tensor *all[] = {x, z, m, dy};
-    release_all(all, 4);
+    RELEASE(x, z, m, dy);
 }
 END_TEST
 
@@ -1494,8 +1469,7 @@ static Tensor *entropy_composed(Tensor **in) {
     Tensor *ignore = tensor_to(two, I64);
     Tensor *log_p = ag_gather(ag_log_softmax(in[0], 1), 1, ag_unsqueeze(in[1], 1));
     Tensor *loss = ag_masked_select(ag_squeeze(log_p, 1), ag_ne(in[1], ignore));
-    tensor_release(two);
-    tensor_release(ignore);
+    RELEASE(two, ignore);
     return ag_neg(ag_mean(loss));
 }
 
@@ -1520,8 +1494,7 @@ static Tensor *additive_composed(Tensor **in) {
     Tensor *numbers = tensor_arange(0, (double)in[1]->shape.dim[1], 1);
     Tensor *place = tensor_to(numbers, I64);
     Tensor *y = ag_masked_fill(scores, ag_ge(place, ag_unsqueeze(in[3], 2)), 0);
-    tensor_release(numbers);
-    tensor_release(place);
+    RELEASE(numbers, place);
     return y;
 }
 
@@ -1663,9 +1636,7 @@ START_TEST(many_uses_of_an_element_are_summed_exactly) {
     free(use);
     tape_end();
     tensor_set_num_threads(1);
-    tensor_release(dy);
-    tensor_release(index);
-    tensor_release(x);
+    RELEASE(dy, index, x);
 }
 END_TEST
 
@@ -1682,9 +1653,7 @@ START_TEST(half_a_million_uses_lose_no_digits) {
     ck_assert_msg(fabs(got / want - 1) < 1e-6, "%.9g, not %.9g", got, want);
     ck_assert(tensor_get(w->grad, 0, 0) == 0);
     tape_end();
-    tensor_release(dy);
-    tensor_release(index);
-    tensor_release(w);
+    RELEASE(dy, index, w);
 }
 END_TEST
 

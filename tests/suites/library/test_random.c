@@ -164,8 +164,7 @@ static Tensor *draw_dropout(int64_t n, double p) {
     Tensor *zeros = tensor_zeros(SHAPE(n));
     tape_begin_no_grad();
     Tensor *kept = tape_end_keeping(ag_ne(ag_dropout(ones, p), zeros));
-    tensor_release(ones);
-    tensor_release(zeros);
+    RELEASE(ones, zeros);
     return kept;
 }
 static Tensor *draw_dropout_1(int64_t n) { return draw_dropout(n, 0.1); }
@@ -193,8 +192,7 @@ static Tensor *draw_dropout_views(int64_t n) {
     }
     Tensor *all = tape_end_keeping(ag_cat(kept, VIEWS, 0));
     for (int i = 0; i < VIEWS; i++) tensor_release(view[i]);
-    tensor_release(zero);
-    tensor_release(ones);
+    RELEASE(zero, ones);
     ck_assert_int_eq(tensor_numel(all), n);
     return all;
 }
@@ -378,8 +376,7 @@ START_TEST(a_saved_generator_repeats_itself) {
     ck_assert_ptr_nonnull(first);
     ck_assert_ptr_nonnull(again);
     ck_assert_mem_eq(first->data, again->data, 15 * sizeof(float));
-    tensor_release(first);
-    tensor_release(again);
+    RELEASE(first, again);
 }
 END_TEST
 
@@ -565,8 +562,7 @@ static double some_draws(void) {
     Tensor *normals = tensor_randn(SHAPE(7));
     Tensor *words = tensor_rand(SHAPE(700));
     double sum = tensor_get(normals, 6) + 10 * tensor_get(words, 699);
-    tensor_release(normals);
-    tensor_release(words);
+    RELEASE(normals, words);
     return sum;
 }
 
@@ -586,8 +582,7 @@ START_TEST(a_state_goes_on_as_it_would_have) {
         Tensor *column = tensor_as_strided(wide, SHAPE(627), (int64_t[]){1}, 627);
         ck_assert(tensor_set_generator_state(column));
         ck_assert_double_eq(some_draws(), first);
-        Tensor *all[] = {state, turned, wide, column};
-        for (int k = 0; k < 4; k++) tensor_release(all[k]);
+        RELEASE(state, turned, wide, column);
     }
 }
 END_TEST
@@ -618,9 +613,7 @@ START_TEST(a_state_that_is_none_is_refused) {
     ck_assert(!tensor_set_generator_state(state));
     FAILS(tensor_generator_state(), "an earlier error");
     ck_assert_mem_eq(&before, tensor_generator_current(), sizeof before);
-    tensor_release(state);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(state, x, y);
 }
 END_TEST
 

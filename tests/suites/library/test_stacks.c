@@ -198,8 +198,7 @@ static void *files_and_text(void *unused) {
     fclose(file);
     free(text);
     unlink(path);
-    Tensor *all[] = {x, state, loaded, sorted, indices};
-    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    RELEASE(x, state, loaded, sorted, indices);
     return unused;
 }
 

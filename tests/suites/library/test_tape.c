@@ -204,8 +204,7 @@ START_TEST(kept_for_the_caller) {
     ck_assert_int_eq(tensor_live(), before + 1);
     ck_assert_int_eq(y->refs, 1);
     EXPECT_ELEMENTS(y, 1, 1);
-    tensor_release(y);
-    tensor_release(x);
+    RELEASE(y, x);
 }
 END_TEST
 
@@ -250,8 +249,7 @@ START_TEST(keeping_a_leaf_is_retaining_it) {
     ck_assert(tape_begin());
     ck_assert_ptr_eq(tape_end_keeping(x), x);
     ck_assert_int_eq(x->refs, 2);
-    tensor_release(x);
-    tensor_release(x);
+    RELEASE(x, x);
 }
 END_TEST
 
@@ -329,8 +327,7 @@ START_TEST(history_ends_with_the_tape) {
     ck_assert(ag_backward(ag_sum(ag_mul(x, ag_detach(y)))));
     tape_end();
     EXPECT_GRAD(x, 1, 4); /* y is a constant */
-    tensor_release(y);
-    tensor_release(x);
+    RELEASE(y, x);
 }
 END_TEST
 
@@ -344,8 +341,7 @@ START_TEST(history_does_not_matter_where_nothing_is_recorded) {
     ck_assert(tape_begin());
     ck_assert_ptr_nonnull(ag_gt(y, x)); /* bools have no gradient */
     tape_end();
-    tensor_release(y);
-    tensor_release(x);
+    RELEASE(y, x);
 }
 END_TEST
 
@@ -361,8 +357,7 @@ START_TEST(a_kept_constant_may_become_a_leaf) {
     }
     EXPECT_GRAD(y, 2, 4);
     EXPECT_GRAD(x, 2, 8);
-    tensor_release(y);
-    tensor_release(x);
+    RELEASE(y, x);
 }
 END_TEST
 
@@ -401,8 +396,7 @@ START_TEST(walking_a_tape_twice_adds_exactly_twice) {
     ck_assert(tensor_to_doubles(x->grad, second) && tensor_to_doubles(w->grad, second + 4));
     tape_end();
     for (int i = 0; i < 8; i++) ck_assert_double_eq(second[i], 2 * first[i]);
-    tensor_release(x);
-    tensor_release(w);
+    RELEASE(x, w);
 }
 END_TEST
 
@@ -440,9 +434,7 @@ START_TEST(parts_add_to_the_gradient_so_far) {
         ck_assert(ag_zero_grad(y));
         tape_end();
     }
-    tensor_release(x);
-    tensor_release(y);
-    tensor_release(index);
+    RELEASE(x, y, index);
 }
 END_TEST
 
@@ -472,8 +464,7 @@ START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
     ck_assert_ptr_ne(a->grad->storage, b->grad->storage);
     ck_assert(tensor_fill(a->grad, 7));
     EXPECT_GRAD(b, 1, 1);
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -518,8 +509,7 @@ START_TEST(gradients_are_of_the_inputs_type_and_shape) {
     EXPECT_GRAD(x, 3, 3);
     ck_assert(!x->grad->requires_grad);
     ck_assert_ptr_null(row->grad);
-    tensor_release(x);
-    tensor_release(row);
+    RELEASE(x, row);
 }
 END_TEST
 
@@ -699,8 +689,7 @@ START_TEST(marks_hand_their_tensor_back_or_say_why_not) {
     ck_assert_str_eq(x->name, "astonishingly long name for ");
     ck_assert_ptr_eq(ag_name(x, NULL), x);
     ck_assert_str_eq(x->name, "");
-    tensor_release(whole);
-    tensor_release(x);
+    RELEASE(whole, x);
 }
 END_TEST
 
@@ -784,8 +773,7 @@ START_TEST(what_is_let_go_stays_for_backward_alone) {
     ck_assert_ptr_null(y->storage->bytes);
     tape_end();
     FAILS(ag_let_go(NULL), "let_go: the tensor is NULL");
-    tensor_release(x);
-    tensor_release(dy);
+    RELEASE(x, dy);
 }
 END_TEST
 
@@ -802,8 +790,7 @@ START_TEST(a_view_keeps_what_its_base_has_let_go) {
     Tensor *kept = tensor_retain(other);
     tape_end();
     EXPECT_ELEMENTS(kept, 1, 4);
-    tensor_release(kept);
-    tensor_release(x);
+    RELEASE(kept, x);
 }
 END_TEST
 
@@ -831,9 +818,7 @@ START_TEST(all_since_a_mark_is_let_go) {
     tape_end();
     ck_assert_int_eq(tape_mark(), 0);
     ck_assert_ptr_eq(ag_let_go_since(mark, kept), kept); /* no tape, and nothing on it */
-    tensor_release(kept);
-    tensor_release(x);
-    tensor_release(dy);
+    RELEASE(kept, x, dy);
 }
 END_TEST
 
@@ -877,8 +862,7 @@ START_TEST(nobody_looks_at_what_was_let_go) {
     REFUSES("mask", ag_mask_fits("mask", (AttentionMask){.valid_lens = ag_let_go(lengths)},
                                  SHAPE(1, 1, 1, 1), F64));
     tape_end();
-    Tensor *all[] = {x, a, lens, lengths};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(x, a, lens, lengths);
     tensor_dict_free(dict);
 }
 END_TEST
@@ -900,8 +884,7 @@ START_TEST(what_is_let_go_and_repeated_is_not_read) {
     ck_assert(ag_backward(loss));
     ck_assert(tensor_get(x->grad, 0, 0) == -6);
     tape_end();
-    tensor_release(x);
-    tensor_release(a);
+    RELEASE(x, a);
 }
 END_TEST
 
@@ -930,8 +913,7 @@ START_TEST(an_op_records_which_inputs_need_a_gradient) {
     EXPECT_GRAD(w, 16, 16);
     EXPECT_GRAD(x, 2.5, 2.5);
     tape_end();
-    tensor_release(x);
-    tensor_release(w);
+    RELEASE(x, w);
 }
 END_TEST
 
@@ -952,8 +934,7 @@ START_TEST(a_leaf_is_frozen_and_thawed_between_ops) {
     EXPECT_GRAD(x, 6, 8);
     EXPECT_GRAD(w, 1, 2);
     tape_end();
-    tensor_release(x);
-    tensor_release(w);
+    RELEASE(x, w);
 }
 END_TEST
 
@@ -989,8 +970,7 @@ START_TEST(reaches_says_where_a_gradient_is_added) {
     ck_assert(ag_reaches(weights, x) && !ag_reaches(ag_exp(x), x));
     tape_end();
     tape_end();
-    Tensor *all[] = {x, w, unused, constant, lengths};
-    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    RELEASE(x, w, unused, constant, lengths);
 }
 END_TEST
 
@@ -1007,8 +987,7 @@ START_TEST(a_printed_tape_reads_like_a_book) {
                    "%3 = cat(%2 scores, %2 scores) (2, 2, 3) grad\n"
                    "%4 = sum(%3) () grad\n");
     tape_end();
-    tensor_release(q);
-    tensor_release(k);
+    RELEASE(q, k);
 }
 END_TEST
 
@@ -1134,8 +1113,7 @@ START_TEST(backward_writes_over_a_gradient) {
           "backward: mul needs its input b (2,) as it was, but backward has written over it "
           "since");
     tape_end();
-    tensor_release(x);
-    tensor_release(w);
+    RELEASE(x, w);
 }
 END_TEST
 
@@ -1154,8 +1132,7 @@ START_TEST(a_write_over_what_nobody_needs_is_fine) {
         ck_assert(ag_backward(loss) == harmless);
         if (!harmless) expect_error_like("backward: ", "fill has written over it since");
         tape_end();
-        tensor_release(w);
-        tensor_release(constant);
+        RELEASE(w, constant);
     }
 }
 END_TEST
@@ -1210,8 +1187,7 @@ START_TEST(an_op_refuses_what_was_written_from_a_gradient) {
         ck_assert_ptr_nonnull(ag_mul(buffer, three));
         tape_end();
     }
-    Tensor *all[] = {w, buffer, three};
-    for (int i = 0; i < 3; i++) tensor_release(all[i]);
+    RELEASE(w, buffer, three);
 }
 END_TEST
 
@@ -1232,8 +1208,7 @@ START_TEST(constants_may_be_written_and_used) {
     ck_assert(ag_backward(ag_sum(ag_mul(other, other))));
     EXPECT_GRAD(other, 2, 4);
     tape_end();
-    Tensor *all[] = {w, other, buffer};
-    for (int i = 0; i < 3; i++) tensor_release(all[i]);
+    RELEASE(w, other, buffer);
 }
 END_TEST
 
@@ -1311,8 +1286,7 @@ START_TEST(backward_wants_one_element) {
     ck_assert(ag_backward(ag_reshape(ag_sum(ag_square(x)), SHAPE(1, 1))));
     tape_end();
     EXPECT_GRAD(x, 2, 4);
-    tensor_release(x);
-    tensor_release(none);
+    RELEASE(x, none);
 }
 END_TEST
 
@@ -1326,8 +1300,7 @@ START_TEST(backward_wants_something_that_requires_a_gradient) {
     FAILS(ag_backward_from(NULL, x), "backward: the tensor is NULL");
     FAILS(ag_backward_from(ag_requires_grad(x), NULL), "backward: dy is NULL");
     tape_end();
-    tensor_release(x);
-    tensor_release(whole);
+    RELEASE(x, whole);
 }
 END_TEST
 
@@ -1349,9 +1322,7 @@ START_TEST(backward_wants_a_gradient_that_fits) {
     ck_assert(ag_backward_from(y, x));
     EXPECT_GRAD(x, 2, 8);
     tape_end();
-    tensor_release(x);
-    tensor_release(dy);
-    tensor_release(f32);
+    RELEASE(x, dy, f32);
 }
 END_TEST
 
@@ -1395,8 +1366,7 @@ START_TEST(an_incoming_gradient_may_be_strided) {
     EXPECT_GRAD(x, 70, 110, 80, 120);
     tape_end();
     EXPECT_ELEMENTS(c, 10, 20, 30, 40);
-    Tensor *all[] = {turned, repeated, x, c};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(turned, repeated, x, c);
 }
 END_TEST
 
@@ -1425,8 +1395,7 @@ START_TEST(a_failing_backward_changes_no_gradient) {
     EXPECT_GRAD(b, 12, 16);
     EXPECT_GRAD(late, 2, 2);
     tape_end();
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -1524,8 +1493,7 @@ static Tensor *product_of(const Tensor *a, const Tensor *b) {
     Tensor *p = tensor_contiguous(a);
     Tensor *q = tensor_contiguous(b);
     for (int64_t i = 0; i < tensor_numel(y); i++) ELEMENTS(y)[i] = ELEMENTS(p)[i] * ELEMENTS(q)[i];
-    tensor_release(p);
-    tensor_release(q);
+    RELEASE(p, q);
     return y;
 }
 static Tensor *operand_forward(const AgCall *call) { return product_of(call->in[0], call->in[1]); }
@@ -1604,8 +1572,7 @@ START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
     ck_assert_ptr_nonnull(apply_rule((Tensor *[]){b, b}, &(TestRule){op, false}));
     tape_end();
     expect_verdict(op, (Tensor *[]){a, b}, op->inputs - 1);
-    tensor_release(a);
-    tensor_release(b);
+    RELEASE(a, b);
 }
 END_TEST
 
@@ -1653,8 +1620,7 @@ START_TEST(gradcheck_says_what_it_found) {
           format("gradcheck: input 0, element (0,): backpropagation gives %.12g, the difference "
                  "quotient %.12g",
                  -tensor_item(c), tensor_item(c)));
-    tensor_release(x);
-    tensor_release(c);
+    RELEASE(x, c);
 }
 END_TEST
 
@@ -1694,8 +1660,7 @@ START_TEST(gradcheck_says_what_differences_cannot_tell) {
     FAILS(ag_gradcheck(apply_rule, &inf, 1, &test, (GradcheckOptions){0}),
           "gradcheck: input 0, element (0,): backpropagation gives inf, but differences "
           "cannot check it: they give nan, give or take inf");
-    tensor_release(inf);
-    tensor_release(x);
+    RELEASE(inf, x);
 }
 END_TEST
 
@@ -1736,8 +1701,7 @@ START_TEST(gradcheck_names_a_kink) {
               "the slope is 0 before it and %.12g after it; check at a point further from it than "
               "1e-06",
               tensor_item(c)));
-    tensor_release(c);
-    tensor_release(x);
+    RELEASE(c, x);
 }
 END_TEST
 
@@ -1794,8 +1758,7 @@ START_TEST(gradcheck_explains_what_it_cannot_check) {
     tape_end();
     tensor_fail("the first mistake");
     FAILS(check((Tensor *[]){x}, 1, SINGLE), "the first mistake");
-    Tensor *all[] = {x, y, f32, wide};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(x, y, f32, wide);
 }
 END_TEST
 
@@ -1811,8 +1774,7 @@ START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
     ck_assert(tape_begin_no_grad());
     ck_assert(check((Tensor *[]){x}, 1, SINGLE));
     tape_end();
-    Tensor *all[] = {x, y, whole, none};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(x, y, whole, none);
 }
 END_TEST
 
@@ -1841,8 +1803,7 @@ START_TEST(gradcheck_leaves_everything_as_it_was) {
         ck_assert_int_eq(tensor_default_dtype(), F32);
         ck_assert_int_eq(tensor_live(), before);
     }
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 

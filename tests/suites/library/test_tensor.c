@@ -181,8 +181,7 @@ START_TEST(zeros_like_have_the_shape_and_type) {
     EXPECT_MADE(tensor_ones_like(whole), I64, SHAPE(3, 2), 1, 1, 1, 1, 1, 1);
     Tensor *y = tensor_ones_like(empty);
     expect_form(y, BOOL, SHAPE(0, 4));
-    Tensor *all[] = {x, view, whole, empty, y};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, view, whole, empty, y);
 }
 END_TEST
 
@@ -457,8 +456,7 @@ START_TEST(a_gradient_goes_with_its_tensor) {
     x->grad = tensor_zeros(SHAPE(2));
     kept->grad = tensor_full(SHAPE(2), 3);
     Tensor *grad = tensor_retain(kept->grad);
-    tensor_release(x);
-    tensor_release(kept);
+    RELEASE(x, kept);
     ck_assert_int_eq(tensor_live(), live_before + 1);
     EXPECT(grad, 3, 3);
     tensor_release(grad);
@@ -683,8 +681,7 @@ START_TEST(an_integer_is_rounded_to_a_float_once) {
     Tensor *x = tensor_from_int64s(SHAPE(20), many);
     Tensor *y = tensor_to(x, F32);
     for (int k = 0; k < 20; k++) ck_assert_double_eq(number(y, k), 0x1.000002p+60);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -711,9 +708,7 @@ START_TEST(a_clone_is_contiguous_and_apart) {
     ck_assert(tensor_fill(x, 9));
     ck_assert_uint_eq(clone->storage->version, 0);
     EXPECT(clone, 0, 1, 2, 3, 4, 5);
-    tensor_release(clone);
-    tensor_release(turned);
-    tensor_release(x);
+    RELEASE(clone, turned, x);
 }
 END_TEST
 
@@ -741,8 +736,7 @@ START_TEST(views_do_not_outgrow_int64) {
           "shape (1099511627776, 1099511627776): its elements cannot be counted");
     Tensor *wide = STRIDED(x, SHAPE(INT64_C(1) << 62), 0, 0);
     FAILS(tensor_clone(wide), "shape (4611686018427387904,): its bytes do not fit in memory");
-    tensor_release(wide);
-    tensor_release(x);
+    RELEASE(wide, x);
 }
 END_TEST
 
@@ -758,9 +752,7 @@ static void expect_sorted(const Tensor *x, const double *want, const int64_t *fr
     expect_numbers(alone, want, n);
     expect_integers(indices, from, n);
     ck_assert(tensor_is_contiguous(y) && tensor_is_contiguous(indices));
-    tensor_release(y);
-    tensor_release(alone);
-    tensor_release(indices);
+    RELEASE(y, alone, indices);
 }
 
 START_TEST(nan_sorts_last_and_equals_stay_in_order) {
@@ -802,9 +794,7 @@ START_TEST(integers_beyond_doubles_sort_exactly) {
     Tensor *y = tensor_sort(t, &indices);
     expect_integers(y, want, 7);
     expect_integers(indices, (const int64_t[]){3, 5, 1, 0, 4, 6, 2}, 7);
-    tensor_release(t);
-    tensor_release(y);
-    tensor_release(indices);
+    RELEASE(t, y, indices);
 }
 END_TEST
 
@@ -825,10 +815,7 @@ START_TEST(sort_takes_any_strides) {
                   6);
     expect_sorted(back, (const double[]){1, 2, 3, 1, 1, 3}, (const int64_t[]){1, 0, 2, 0, 2, 1}, 6);
     expect_sorted(wide, (const double[]){1, 1, 1, 2, 2, 2}, (const int64_t[]){0, 1, 2, 0, 1, 2}, 6);
-    tensor_release(turned);
-    tensor_release(back);
-    tensor_release(wide);
-    tensor_release(x);
+    RELEASE(turned, back, wide, x);
 }
 END_TEST
 
@@ -843,8 +830,7 @@ START_TEST(sort_of_little_or_nothing) {
     Tensor *column = counting(SHAPE(3, 1));
     expect_sorted(x, (const double[]){5}, (const int64_t[]){0}, 1);
     expect_sorted(column, (const double[]){0, 1, 2}, (const int64_t[]){0, 0, 0}, 3);
-    tensor_release(column);
-    tensor_release(x);
+    RELEASE(column, x);
 }
 END_TEST
 
@@ -899,9 +885,7 @@ START_TEST(contiguous_is_what_torch_says) {
     ck_assert(!tensor_is_contiguous(back));
     ck_assert(!tensor_is_contiguous(odd));
     ck_assert(!tensor_is_contiguous(NULL));
-    tensor_release(back);
-    tensor_release(odd);
-    tensor_release(x);
+    RELEASE(back, odd, x);
 }
 END_TEST
 
@@ -919,8 +903,7 @@ START_TEST(item_is_the_only_element) {
     IS_NAN(tensor_item(x), "item: x is (2, 3): it must have one element");
     IS_NAN(tensor_item(none), "item: x is (0,): it must have one element");
     IS_NAN(tensor_item(NULL), "item: the tensor is NULL");
-    Tensor *all[] = {x, i, b, none, one, odd};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, i, b, none, one, odd);
 }
 END_TEST
 
@@ -937,8 +920,7 @@ START_TEST(get_takes_plain_ints_and_counts_from_the_end) {
     short small = 1;
     ck_assert_double_eq(tensor_get(x, small, (unsigned char)1, 0), 16);
     for (int i = 0; i < 24; i++) ck_assert_double_eq(tensor_get(x, i / 12, i / 4 % 3, i % 4), i);
-    tensor_release(v);
-    tensor_release(x);
+    RELEASE(v, x);
 }
 END_TEST
 
@@ -968,8 +950,7 @@ START_TEST(get_outside_is_said) {
            "get: there is no element (9223372036854775807, 0) in x, which is (2, 3)");
     IS_NAN(tensor_get(x, INT64_MIN, 0),
            "get: there is no element (-9223372036854775808, 0) in x, which is (2, 3)");
-    tensor_release(none);
-    tensor_release(x);
+    RELEASE(none, x);
 }
 END_TEST
 
@@ -1000,8 +981,7 @@ START_TEST(to_doubles_reads_everything) {
     double out;
     FAILS(tensor_to_doubles(NULL, &out), "to_doubles: the tensor is NULL");
     FAILS(tensor_to_doubles(x, NULL), "to_doubles: out is NULL");
-    Tensor *all[] = {x, turned, i, b, s, none, wide};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, turned, i, b, s, none, wide);
 }
 END_TEST
 
@@ -1020,8 +1000,7 @@ START_TEST(to_int64s_reads_everything) {
     ck_assert(tensor_to_int64s(none, NULL));
     FAILS(tensor_to_int64s(NULL, out), "to_int64s: the tensor is NULL");
     FAILS(tensor_to_int64s(x, NULL), "to_int64s: out is NULL");
-    Tensor *all[] = {x, turned, f, b, none};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, turned, f, b, none);
 }
 END_TEST
 
@@ -1083,8 +1062,7 @@ START_TEST(allclose_says_what_torch_says) {
         Tensor *b = tensor_from_doubles(SHAPE(1), &cases[i].b);
         ck_assert_msg(tensor_allclose(a, b, cases[i].rtol, cases[i].atol) == cases[i].close,
                       "case %d: %g and %g", i, cases[i].a, cases[i].b);
-        tensor_release(a);
-        tensor_release(b);
+        RELEASE(a, b);
     }
 }
 END_TEST
@@ -1110,8 +1088,7 @@ START_TEST(integers_are_compared_exactly) {
         Tensor *b = tensor_from_int64s(SHAPE(1), &cases[i].b);
         ck_assert_msg(tensor_allclose(a, b, cases[i].rtol, cases[i].atol) == cases[i].close,
                       "case %d", i);
-        tensor_release(a);
-        tensor_release(b);
+        RELEASE(a, b);
     }
 }
 END_TEST
@@ -1127,8 +1104,7 @@ START_TEST(allclose_looks_at_every_element) {
         ck_assert(tensor_allclose(x, y, 0, 0.25));
         *at -= 0.25f;
     }
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1150,8 +1126,7 @@ START_TEST(allclose_takes_strides_but_no_other_shape_or_type) {
     ck_assert(!tensor_allclose(x, NULL, 1e9, 1e9));
     ck_assert(!tensor_allclose(NULL, NULL, 1e9, 1e9));
     ck_assert(tensor_allclose(none, none, 0, 0));
-    Tensor *all[] = {x, turned, copy, flat, none, wide, row, three};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, turned, copy, flat, none, wide, row, three);
 }
 END_TEST
 
@@ -1184,9 +1159,7 @@ START_TEST(a_write_bumps_the_version_of_the_bytes) {
     expect_written(x, &version, "add_");
     ck_assert_uint_eq(y->storage->version, 0);
     EXPECT(x, 8, 16, 8, 8, 16, 8);
-    tensor_release(view);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(view, x, y);
 }
 END_TEST
 
@@ -1201,9 +1174,7 @@ START_TEST(fill_converts_the_number) {
     ck_assert(tensor_fill(f, NOT) && tensor_fill(b, 0));
     EXPECT(f, NOT, NOT);
     EXPECT(b, 0, 0);
-    tensor_release(f);
-    tensor_release(i);
-    tensor_release(b);
+    RELEASE(f, i, b);
 }
 END_TEST
 
@@ -1224,8 +1195,7 @@ START_TEST(set_writes_one_element) {
     EXPECT(i, 0, -2);
     EXPECT(b, 1, 0);
     EXPECT(scalar, 0.1);
-    Tensor *all[] = {x, turned, i, b, scalar};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, turned, i, b, scalar);
 }
 END_TEST
 
@@ -1241,9 +1211,7 @@ START_TEST(writes_through_views_touch_nothing_else) {
     EXPECT(x, 0, 30, 2, 45, 4, 5, 6, 7, 8, 30, 10, 45);
     ck_assert(tensor_mul_(view, -1));
     EXPECT(x, 0, -30, 2, -45, 4, 5, 6, 7, 8, -30, 10, -45);
-    tensor_release(source);
-    tensor_release(view);
-    tensor_release(x);
+    RELEASE(source, view, x);
 }
 END_TEST
 
@@ -1264,8 +1232,7 @@ START_TEST(copy_from_broadcasts) {
     ck_assert(tensor_copy_from(x, x)); /* no element changes, but it counts as a write */
     EXPECT(x, 0, 1, 2, 3, 4, 5);
     ck_assert_uint_eq(x->storage->version, 5);
-    Tensor *all[] = {x, row, column, scalar, same_shape};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, row, column, scalar, same_shape);
 }
 END_TEST
 
@@ -1277,8 +1244,7 @@ START_TEST(every_type_can_be_copied) {
     ck_assert(tensor_copy_from(to_i, i) && tensor_copy_from(to_b, b));
     expect_integers(to_i, (const int64_t[]){INT64_MAX, INT64_MIN, 9}, 3);
     EXPECT(to_b, 1, 0, 1);
-    Tensor *all[] = {i, b, to_i, to_b};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(i, b, to_i, to_b);
 }
 END_TEST
 
@@ -1302,10 +1268,7 @@ START_TEST(overlapping_copies_read_before_they_write) {
         ck_assert(tensor_copy_from(dst, src));
         for (int64_t i = 0; i < n; i++)
             ck_assert_double_eq(number(dst, i), (double)(from + i * step));
-        tensor_release(dst);
-        tensor_release(src);
-        tensor_release(x);
-        tensor_release(floats);
+        RELEASE(dst, src, x, floats);
     }
 }
 END_TEST
@@ -1319,9 +1282,7 @@ START_TEST(a_view_of_x_may_be_broadcast_into_x) {
     Tensor *last = STRIDED(x, SCALAR, 8, 0);
     ck_assert(tensor_add_(x, last, -1));
     EXPECT(x, -6, -6, -6, -3, -3, -3, 0, 0, 0);
-    tensor_release(last);
-    tensor_release(column);
-    tensor_release(x);
+    RELEASE(last, column, x);
 }
 END_TEST
 
@@ -1335,8 +1296,7 @@ START_TEST(add_broadcasts_and_scales) {
     x = counting(SHAPE(6));
     ck_assert(tensor_add_(x, x, 0.1));
     EXPECT(x, 0, 0x1.19999ap+0, 0x1.19999ap+1, 0x1.a66666p+1, 0x1.19999ap+2, 0x1.6p+2);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1346,15 +1306,13 @@ START_TEST(add_of_a_transposed_self) {
     Tensor *turned = STRIDED(x, SHAPE(3, 3), 0, 1, 3);
     ck_assert(tensor_add_(x, turned, 2));
     EXPECT(x, 0, 7, 14, 5, 12, 19, 10, 17, 24);
-    tensor_release(turned);
-    tensor_release(x);
+    RELEASE(turned, x);
     enum { N = 37 };
     x = counting(SHAPE(N, N));
     turned = STRIDED(x, SHAPE(N, N), 0, 1, N);
     ck_assert(tensor_add_(turned, x, 1));
     for (int i = 0; i < N * N; i++) ck_assert_double_eq(number(x, i), i + i % N * N + i / N);
-    tensor_release(turned);
-    tensor_release(x);
+    RELEASE(turned, x);
 }
 END_TEST
 
@@ -1377,8 +1335,7 @@ static Tensor *counting_turned(DType dtype, int64_t rows, int64_t columns) {
     }
     Tensor *typed = tensor_to(stored, dtype);
     Tensor *x = STRIDED(typed, SHAPE(2, rows, columns), 1, rows * columns, 1, rows);
-    tensor_release(stored);
-    tensor_release(typed);
+    RELEASE(stored, typed);
     return x;
 }
 
@@ -1398,8 +1355,7 @@ START_TEST(turned_operands_are_what_they_were) {
             wrong += number(as_f64, i) != want || number(as_f32, i) != want;
         }
         ck_assert_int_eq(wrong, 0);
-        Tensor *all[] = {x, clone, as_f64, as_f32, sum};
-        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+        RELEASE(x, clone, as_f64, as_f32, sum);
     }
 }
 END_TEST
@@ -1426,8 +1382,7 @@ START_TEST(turned_operands_meet_others) {
     ck_assert(tensor_copy_from(x, square));
     for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(x, i) != number(square, i);
     ck_assert_int_eq(wrong, 0);
-    Tensor *all[] = {x, dense, positive, square, chosen};
-    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    RELEASE(x, dense, positive, square, chosen);
 }
 END_TEST
 
@@ -1465,8 +1420,7 @@ START_TEST(operands_are_turned_in_any_dimensions) {
         ck_assert(tensor_copy_from(x, y));
         for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(x, i) != (double)place(y, i);
         ck_assert_int_eq(wrong, 0);
-        Tensor *all[] = {x, y, before, sum};
-        for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+        RELEASE(x, y, before, sum);
     }
 }
 END_TEST
@@ -1491,8 +1445,7 @@ START_TEST(turning_takes_a_small_stack) {
     for (int64_t i = 0; i < tensor_numel(x); i++) wrong += number(clone, i) != 9 * (double)i;
     ck_assert_int_eq(wrong, 0);
     pthread_attr_destroy(&small);
-    tensor_release(clone);
-    tensor_release(x);
+    RELEASE(clone, x);
 }
 END_TEST
 
@@ -1523,8 +1476,7 @@ START_TEST(turned_operands_may_be_written_and_indexed) {
     for (int64_t i = 0; i < tensor_numel(picked); i++)
         wrong += number(picked, i) != 0.25 * (double)(i % (rows * columns) + rows * columns);
     ck_assert_int_eq(wrong, 0);
-    Tensor *all[] = {x, b, dense, dense_b, g, v, dense_v, last, picked};
-    for (int i = 0; i < COUNT(all); i++) tensor_release(all[i]);
+    RELEASE(x, b, dense, dense_b, g, v, dense_v, last, picked);
 }
 END_TEST
 
@@ -1539,8 +1491,7 @@ START_TEST(integers_are_added_and_scaled) {
     ck_assert(tensor_mul_(x, 2));
     ck_assert(element[0] == -10 && element[1] == -14 && element[2] == -22);
     ck_assert_uint_eq(x->storage->version, 2);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 
@@ -1576,8 +1527,7 @@ START_TEST(a_step_of_adamw) {
         }
         ck_assert_double_eq(tensor_get(base, step == 1 ? 20 : 1), 1);
         ck_assert(x->storage->version && m->storage->version && v->storage->version);
-        Tensor *all[] = {x, base, m, v, g};
-        for (int i = 0; i < 5; i++) tensor_release(all[i]);
+        RELEASE(x, base, m, v, g);
     }
 }
 END_TEST
@@ -1599,8 +1549,7 @@ START_TEST(steps_that_cannot_be) {
     FAILS(tensor_adamw_(x, x, x, ints, (AdamWStep){0}),
           "adamw_: float32 (2,) and int64 (2,): shapes and types must be equal");
     EXPECT(x, 0, 1);
-    Tensor *all[] = {x, longer, whole, wide, ints};
-    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    RELEASE(x, longer, whole, wide, ints);
 }
 END_TEST
 
@@ -1616,8 +1565,7 @@ START_TEST(squares_are_summed_in_float64) {
     Tensor *same = STRIDED(x, SHAPE(3), 5, 0);
     ck_assert_double_eq(tensor_sum_of_squares(column), 4 + 144 + 484 + 1024);
     ck_assert_double_eq(tensor_sum_of_squares(same), 75);
-    tensor_release(column);
-    tensor_release(same);
+    RELEASE(column, same);
     ck_assert_double_eq_tol(tensor_sum_of_squares(large) / 2e60, 1, 1e-7);
     ck_assert_double_eq(tensor_sum_of_squares(x), 328350);
     ck_assert_double_eq(tensor_sum_of_squares(turned), 328350);
@@ -1626,8 +1574,7 @@ START_TEST(squares_are_summed_in_float64) {
     expect_error("sum_of_squares: the tensor is NULL");
     ck_assert(isnan(tensor_sum_of_squares(ints)));
     expect_error("sum_of_squares: x is int64: it must be a float");
-    Tensor *all[] = {large, x, none, turned, ints};
-    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    RELEASE(large, x, none, turned, ints);
 }
 END_TEST
 
@@ -1653,8 +1600,7 @@ START_TEST(norms_fit_where_squares_do_not) {
     expect_error("norm: x is int64: it must be a float");
     ck_assert(isnan(tensor_norm(NULL)));
     expect_error("norm: the tensor is NULL");
-    Tensor *all[] = {x, row, odd, ints};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(x, row, odd, ints);
 }
 END_TEST
 
@@ -1668,9 +1614,7 @@ START_TEST(nothing_can_be_written) {
         ck_assert(tensor_fill(all[i], 1) && tensor_mul_(all[i], 2));
         ck_assert(tensor_copy_from(all[i], source) && tensor_add_(all[i], source, 1));
     }
-    tensor_release(expanded);
-    tensor_release(none);
-    tensor_release(source);
+    RELEASE(expanded, none, source);
 }
 END_TEST
 
@@ -1680,8 +1624,7 @@ START_TEST(a_single_place_is_not_shared) {
     Tensor *view = STRIDED(x, SHAPE(1, 2), 1, 0, 1);
     ck_assert(tensor_fill(view, 9));
     EXPECT(x, 0, 9, 9, 3);
-    tensor_release(view);
-    tensor_release(x);
+    RELEASE(view, x);
 }
 END_TEST
 
@@ -1730,8 +1673,7 @@ START_TEST(a_refused_write_writes_nothing) {
     EXPECT(ints, 0, 1, 2);
     ck_assert_uint_eq(x->storage->version, 0);
     ck_assert_uint_eq(ints->storage->version, 0);
-    Tensor *all[] = {x, ints, wide, two};
-    for (int k = 0; k < COUNT(all); k++) tensor_release(all[k]);
+    RELEASE(x, ints, wide, two);
 }
 END_TEST
 
@@ -1835,9 +1777,7 @@ START_TEST(nothing_is_made_while_an_error_is_pending) {
     expect_error("the first mistake");
     Tensor *y = maker(_i, x, &indices); /* after the error was cleared, the call succeeds */
     ck_assert_ptr_nonnull(y);
-    tensor_release(indices);
-    tensor_release(y);
-    tensor_release(x);
+    RELEASE(indices, y, x);
 }
 END_TEST
 
@@ -1852,8 +1792,7 @@ START_TEST(nothing_is_written_while_an_error_is_pending) {
     FAILS(tensor_mul_(x, 2), "the first mistake");
     EXPECT(x, 0, 1, 2);
     ck_assert_uint_eq(x->storage->version, 0);
-    tensor_release(x);
-    tensor_release(y);
+    RELEASE(x, y);
 }
 END_TEST
 

@@ -305,8 +305,7 @@ static uint64_t bits_of_training(bool fused) {
     }
     h = hash_parameters(h, attention, (const char *[]){"W_q.weight", "W_o.weight", NULL});
     h = hash_parameters(h, norm, (const char *[]){"weight", "bias", NULL});
-    tensor_release(x);
-    tensor_release(t);
+    RELEASE(x, t);
     nn_free(optimizer[0]);
     nn_free(optimizer[1]);
     nn_free(attention);
@@ -418,8 +417,7 @@ START_TEST(sorting_does_not_know_either) {
     ck_assert(tensor_allclose(sorted[0], sorted[1], 0, 0));
     ck_assert(tensor_allclose(order[0], order[1], 0, 0));
     for (int i = 0; i < 2; i++) {
-        tensor_release(sorted[i]);
-        tensor_release(order[i]);
+        RELEASE(sorted[i], order[i]);
     }
     tensor_release(x);
 }
@@ -456,8 +454,7 @@ static void *multiply(void *failures) {
         Tensor *first = product_of(seed);
         Tensor *again = product_of(seed);
         *(int *)failures += !tensor_allclose(first, again, 0, 0);
-        tensor_release(first);
-        tensor_release(again);
+        RELEASE(first, again);
     }
     tensor_empty_cache();
     return NULL;
@@ -500,9 +497,7 @@ START_TEST(where_there_are_no_threads_one_does_it) {
     Tensor *shared = product_of(9);
     ck_assert(tensor_allclose(alone, refused, 0, 0));
     ck_assert(tensor_allclose(alone, shared, 0, 0));
-    tensor_release(alone);
-    tensor_release(refused);
-    tensor_release(shared);
+    RELEASE(alone, refused, shared);
 }
 END_TEST
 
@@ -659,8 +654,7 @@ static void *work_again(void *of_main) {
     const int before = created;
     Tensor *again = product_of(9);
     printf("%d\n", tensor_allclose(of_main, again, 0, 0) && created == 2 * before);
-    tensor_release(again);
-    tensor_release(of_main);
+    RELEASE(again, of_main);
     exit(EXIT_SUCCESS);
 }
 

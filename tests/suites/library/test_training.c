@@ -87,10 +87,7 @@ static void expect_draws(int i, int t, DType dtype) {
                       "%s: element %d is %.17g, not %.17g", name, (int)k, drawn[k],
                       tensor_get(expected, k));
     if (!strcmp(tensors[t].name, "sliced")) ck_assert_double_eq(tensor_get(base, 2, 5), 77);
-    tensor_release(next);
-    tensor_release(expected);
-    tensor_release(w);
-    tensor_release(base);
+    RELEASE(next, expected, w, base);
 }
 
 START_TEST(initial_values_are_pytorchs_draws) {
@@ -139,8 +136,7 @@ START_TEST(initial_values_of_a_scalar_and_backwards) {
     ck_assert_double_eq(tensor_item(scalar), tensor_get(expected, 0));
     for (int i = 0; i < 3; i++)
         ck_assert_double_eq(tensor_get(base, 2 - i), tensor_get(expected, i + 1));
-    Tensor *all[] = {scalar, base, backwards, expected};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(scalar, base, backwards, expected);
 }
 END_TEST
 
@@ -251,7 +247,7 @@ START_TEST(a_parameter_is_thawed_between_two_uses) {
     ck_assert(nn_freeze(linear, "", false));
     Tensor *z = nn_linear_forward(linear, ag_scale(x, 10));
     ck_assert(ag_backward(ag_sum(ag_add(y, z))));
-    EXPECT_ELEMENTS(linear->weight->grad, 10);
+    EXPECT_GRAD(linear->weight, 10);
     tape_end();
     tensor_release(x);
     nn_free(linear);
@@ -368,8 +364,7 @@ static void expect_path(const char *name, Pair *pair, Optimizer *optimizer, doub
         ck_assert_msg(nn_optimizer_step(optimizer), "%s: %s", name, tensor_error());
         expect_row(name, pair, path, step);
     }
-    tensor_release(gradients);
-    tensor_release(path);
+    RELEASE(gradients, path);
     nn_free(optimizer);
     nn_free(pair);
 }
@@ -446,8 +441,7 @@ static void expect_fifty(const char *run, Linear *linear, Optimizer *optimizer) 
                           tensor_get(theta, 0, i), step, tensor_get(expected, row, i));
         row++;
     }
-    tensor_release(gradients);
-    tensor_release(expected);
+    RELEASE(gradients, expected);
     nn_free(optimizer);
     nn_free(linear);
 }
@@ -515,8 +509,7 @@ START_TEST(adamw_is_all_or_nothing) {
         ck_assert(nn_optimizer_step(adamw));
         expect_row("adamw", pair, path, step);
     }
-    tensor_release(gradients);
-    tensor_release(path);
+    RELEASE(gradients, path);
     nn_free(adamw);
     nn_free(pair);
 }
@@ -711,8 +704,7 @@ START_TEST(clipping_as_pytorch) {
         set_gradient(pair->b, cut(g, 3, SHAPE(2, 2)));
         expect_clipped(pair, bounds[row], rows, row);
     }
-    tensor_release(g);
-    tensor_release(rows);
+    RELEASE(g, rows);
     nn_free(pair);
 }
 END_TEST
@@ -747,12 +739,12 @@ START_TEST(norms_that_are_not_finite) {
     Pair *pair = pair_new();
     set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){1, inf, 2}));
     ck_assert(isinf(nn_clip_grad_norm(pair, 1)));
-    EXPECT_ELEMENTS(pair->a->grad, 0, nan, 0);
+    EXPECT_GRAD(pair->a, 0, nan, 0);
     set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){1, nan, 2}));
     set_gradient(pair->b, tensor_ones(SHAPE(2, 2)));
     ck_assert(isnan(nn_clip_grad_norm(pair, 1)));
-    EXPECT_ELEMENTS(pair->a->grad, nan, nan, nan);
-    EXPECT_ELEMENTS(pair->b->grad, nan, nan, nan, nan);
+    EXPECT_GRAD(pair->a, nan, nan, nan);
+    EXPECT_GRAD(pair->b, nan, nan, nan, nan);
     set_gradient(pair->b, tensor_full(SHAPE(2, 2), inf)); /* NaN in one, infinity in the other */
     ck_assert(isnan(nn_clip_grad_norm(pair, 1)));
     nn_free(pair);
@@ -774,8 +766,8 @@ START_TEST(the_first_gradient_that_is_not_finite) {
     FAILS(nn_check_finite(net),
           "check_finite: the gradient of W_other.weight, (2, 3), is -inf at (1, 1): 2 of its "
           "6 elements are not finite");
-    EXPECT_ELEMENTS(net->W_other->weight->grad, 0, 1, 2, 3, -inf, nan); /* nothing is changed */
-    set_gradient(net->scale, tensor_full(SHAPE(1), -nan));              /* now the first of two */
+    EXPECT_GRAD(net->W_other->weight, 0, 1, 2, 3, -inf, nan); /* nothing is changed */
+    set_gradient(net->scale, tensor_full(SHAPE(1), -nan));    /* now the first of two */
     FAILS(nn_check_finite(net),
           "check_finite: the gradient of scale, (1,), is nan at (0,): 1 of its 1 element is "
           "not finite");
@@ -812,7 +804,7 @@ START_TEST(clipping_mistakes) {
     tensor_fail("pending");
     ck_assert(isnan(nn_clip_grad_norm(pair, 0)));
     expect_error("pending");
-    EXPECT_ELEMENTS(pair->a->grad, 1, 1, 1);
+    EXPECT_GRAD(pair->a, 1, 1, 1);
     nn_free(pair);
 }
 END_TEST
@@ -964,8 +956,7 @@ START_TEST(a_training_program_as_pytorch) {
                       tensor_get(expected, step, 1));
         tape_end();
     }
-    Tensor *all[] = {x, target, lens, expected};
-    for (int i = 0; i < 4; i++) tensor_release(all[i]);
+    RELEASE(x, target, lens, expected);
     nn_free(adamw);
     nn_free(model);
 }
@@ -995,8 +986,7 @@ static double train(Model *model, Optimizer *optimizer, int steps) {
         ck_assert_msg(ag_backward(loss) && nn_optimizer_step(optimizer), "%s", tensor_error());
         last = tensor_item(loss);
         tape_end();
-        tensor_release(x);
-        tensor_release(target);
+        RELEASE(x, target);
     }
     return last;
 }
@@ -1390,8 +1380,7 @@ START_TEST(a_bias_trains_as_in_pytorch) {
         expect_bias_gradient("W_q", step, m->attention[0]->W_q->weight);
         ck_assert(nn_optimizer_step(sgd));
     }
-    Tensor *all[] = {x, target, m->slope, m->distance, m->bucket};
-    for (int i = 0; i < 5; i++) tensor_release(all[i]);
+    RELEASE(x, target, m->slope, m->distance, m->bucket);
     nn_free(sgd);
     nn_free(m);
 }

@@ -129,9 +129,7 @@ START_TEST(takes_any_floats_and_strides) {
             else ck_assert(isnan(maps[2].weights[k * 3 + q]));
             ck_assert(isnan(maps[3].weights[q * 4 + k]));
         }
-    tensor_release(wide);
-    tensor_release(narrow);
-    tensor_release(turned);
+    RELEASE(wide, narrow, turned);
 }
 END_TEST
 
@@ -158,11 +156,7 @@ START_TEST(refuses_what_is_no_map) {
           "map_take: the attention weights are int64: they must be float32 or float64");
     FAILS(map_take(&maps[0], NULL, 0, -1),
           "map_take: the attention weights are NULL: a fused module keeps none");
-    tensor_release(most);
-    tensor_release(many);
-    tensor_release(none);
-    tensor_release(flat);
-    tensor_release(whole);
+    RELEASE(most, many, none, flat, whole);
 }
 END_TEST
 

@@ -107,8 +107,7 @@ START_TEST(a_passage_is_the_string_or_a_line_that_is_held_out) {
         ck_assert_int_eq(tensor_numel(all), passage.size);
         ck_assert(tensor_get(last, (int64_t)0, (int64_t)1) == 0);
         ck_assert(tensor_get(last, (int64_t)0, (int64_t)0) == passage.symbol[passage.size - 2]);
-        tensor_release(last);
-        tensor_release(all);
+        RELEASE(last, all);
         free(passage.symbol);
     }
     corpus_free(&text);
@@ -199,8 +198,7 @@ START_TEST(a_map_is_labelled_and_the_future_masked) {
         ck_assert_str_eq(map.key[i], map.query[i]);
         for (int j = 0; j < 3; j++) ck_assert_int_eq(isnan(map.weights[3 * i + j]) != 0, j > i);
     }
-    tensor_release(weights);
-    tensor_release(x);
+    RELEASE(weights, x);
     corpus_free(&text);
 }
 END_TEST
@@ -386,8 +384,7 @@ static void expect_pytorchs_losses(const char *arguments) {
         double loss = strtod(strchr(line, ',') + 1, &line);
         ck_assert_double_eq_tol(loss, tensor_get(losses, i), 1e-5);
     }
-    tensor_release(losses);
-    tensor_release(expected);
+    RELEASE(losses, expected);
 }
 
 START_TEST(it_trains_as_nanogpt_in_pytorch) {

@@ -187,8 +187,7 @@ START_TEST(shown_words_are_not_trained_on) {
     Tensor *now = dictionary_is_trained(&d);
     ck_assert_int_eq(tensor_size(now, 0), 9617);
     ck_assert(!tensor_allclose(before, now, 0, 0));
-    tensor_release(before);
-    tensor_release(now);
+    RELEASE(before, now);
     dictionary_free(&d);
 }
 END_TEST
