@@ -204,8 +204,8 @@ END_TEST
 
 /* ---- the page of --explain ----------------------------------------------------------------- */
 
-/* The tape of the page as JSON, after check_tape. *tree is freed by the caller. */
-static const Json *tape_of_page(const char *name, Json **tree) {
+/* The lesson of the page. *tree is freed by the caller. */
+static const Json *lesson_of_page(const char *name, Json **tree) {
     *tree = json_read(page_data(name));
     ck_assert_msg(*tree != NULL, "%s: %s", program, tensor_error());
     const Json *lesson = json_at(json_get(*tree, "lessons"), 0);
