@@ -21,9 +21,9 @@ static void put(char *text, size_t size, const char *format, ...) {
 }
 
 int twin_of(const Plan *plan, int tensor) {
-    const Json *list = json_get(plan->lesson, "transposed");
+    const Json *pair = json_first(plan->lesson, "transposed");
     int twin = -1;
-    for (const Json *pair = list ? list->first : NULL; pair; pair = pair->next) {
+    for (; pair; pair = pair->next) {
         const int64_t t = json_integer(pair, "tensor", -1), of = json_integer(pair, "of", -1);
         if (t < 0 || of < 0 || t >= plan->tape.num_tensors || of >= plan->tape.num_tensors)
             continue;
@@ -66,8 +66,7 @@ void full_name(const Plan *plan, int tensor, char name[NAME_TEXT]) {
 
 /* The lesson's short name of a tensor, or its name. */
 static void short_name(const Plan *plan, int tensor, char name[NAME_TEXT]) {
-    const Json *list = json_get(plan->lesson, "short");
-    const Json *pair = list ? list->first : NULL;
+    const Json *pair = json_first(plan->lesson, "short");
     while (pair && json_integer(pair, "tensor", -1) != tensor) pair = pair->next;
     copy_name(json_text(pair, "name", ""), name);
     if (!*name) full_name(plan, tensor, name);

@@ -190,6 +190,10 @@ const Json *json_at(const Json *array, int64_t i) {
     return item;
 }
 
+const Json *json_first(const Json *object, const char *key) {
+    return json_at(json_get(object, key), 0);
+}
+
 const char *json_text(const Json *object, const char *key, const char *otherwise) {
     const Json *item = json_get(object, key);
     return item && item->kind == JSON_STRING ? item->text : otherwise;

@@ -99,8 +99,8 @@ static bool add_group(Plan *plan, int first, int last, const char *name) {
  * does. */
 static int end_of_group(const Plan *plan, int first, const char **name) {
     const RuledTape *tape = &plan->tape;
-    const Json *folds = json_get(plan->lesson, "fold");
-    for (const Json *fold = folds ? folds->first : NULL; fold; fold = fold->next) {
+    const Json *fold = json_first(plan->lesson, "fold");
+    for (; fold; fold = fold->next) {
         const Json *lines = json_get(fold, "lines");
         const Json *number = json_at(lines, 0);
         if (!number || index_of_line(tape, number->number) != first) continue;
@@ -272,8 +272,7 @@ static int64_t largest_of(const Plan *plan, const Step *step, int64_t size) {
 
 /* What the lesson says at this name; NULL if it says nothing. */
 static const Json *said_at(const Plan *plan, const char *name) {
-    const Json *list = json_get(plan->lesson, "steps");
-    const Json *item = list ? list->first : NULL;
+    const Json *item = json_first(plan->lesson, "steps");
     while (item && strcmp(json_text(item, "at", ""), name) != 0) item = item->next;
     return item;
 }

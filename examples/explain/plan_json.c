@@ -165,8 +165,8 @@ static const char *const rule_names[] = {
 
 /* The page shows the derivatives of a row, and a question can ask for their number. */
 static bool wants_derivatives(const Plan *plan, const Part *part) {
-    const Json *list = json_get(plan->lesson, "questions");
-    for (const Json *question = list ? list->first : NULL; question; question = question->next)
+    const Json *question = json_first(plan->lesson, "questions");
+    for (; question; question = question->next)
         if (json_integer(question, "line", -1) == plan->tape.lines[part->own->line].number &&
             json_integer(question, "input", -1) == part->k)
             return true;

@@ -191,11 +191,12 @@ static bool is_summed_read(const Json *line, const Json *tensors) {
 }
 
 void program_write_read(FILE *file, const Json *tape) {
-    const Json *lines = json_get(tape, "lines");
+    const char *before = "";
     const Json *tensors = json_get(tape, "tensors");
     fprintf(file, ",\n\"program\":[");
-    for (const Json *line = lines ? lines->first : NULL; line; line = line->next) {
-        fprintf(file, "%s\n", line == lines->first ? "" : ",");
+    for (const Json *line = json_first(tape, "lines"); line; line = line->next) {
+        fprintf(file, "%s\n", before);
+        before = ",";
         write_line(file, (int)json_integer(line, "line", -1), json_text(line, "op", ""),
                    is_summed_read(line, tensors), -1);
     }

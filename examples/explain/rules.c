@@ -455,8 +455,7 @@ static Source *find_moves(RuledTape *tape, const RuledLine *line, bool right) {
 /* What a list of the lesson says of input k of a line: "planted", a rule that a reader has planted;
  * "right", the right derivatives there. NULL: nothing. */
 static const Json *item_at(const Json *lesson, const char *key, int line, int k) {
-    const Json *list = json_get(lesson, key);
-    const Json *item = list ? list->first : NULL;
+    const Json *item = json_first(lesson, key);
     while (item && (json_integer(item, "line", -1) != line || json_integer(item, "input", -1) != k))
         item = item->next;
     return item;

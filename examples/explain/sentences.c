@@ -164,9 +164,9 @@ static bool is_wrong_rule(const Json *planted) {
 }
 
 bool is_broken(const Plan *plan) {
-    const Json *list = json_get(plan->lesson, "planted");
+    const Json *rule = json_first(plan->lesson, "planted");
     if (*json_text(plan->lesson, "rule", "")) return true;
-    for (const Json *rule = list ? list->first : NULL; rule; rule = rule->next)
+    for (; rule; rule = rule->next)
         if (is_wrong_rule(rule)) return true;
     return false;
 }

@@ -243,10 +243,9 @@ static void add_place(char title[TITLE], const TapeTensor *x, int64_t i) {
 
 /* The words of a tensor's rows or columns, if there is one for each. */
 static const Json *words_of(const Item *item, const char *side, int64_t count) {
-    const Json *label = json_get(plan->lesson, "labels");
+    const Json *label = json_first(plan->lesson, "labels");
     const Json *words;
     const int64_t tensor = item->like - plan->tape.tensors;
-    label = label ? label->first : NULL;
     while (label && json_integer(label, "tensor", -1) != tensor) label = label->next;
     words = json_get(label, side);
     if (!words || words->kind != JSON_ARRAY || words->count != count) return NULL;

@@ -107,8 +107,7 @@ static void print_heading(const Step *step, const Formula *f) {
 static void show_wrong_rule(void) {
     char text[512];
     const char *key = json_text(lesson, "rule", "");
-    const Json *rules = json_get(lesson, "rules");
-    const Json *rule = rules ? rules->first : NULL;
+    const Json *rule = json_first(lesson, "rules");
     while (rule && strcmp(json_text(rule, "key", ""), key) != 0) rule = rule->next;
     if (!rule) return;
     snprintf(text, sizeof text, "Backward is wrong here: %s. Wrong: %s. Right: %s.",
@@ -121,8 +120,7 @@ static void show_wrong_rule(void) {
 /* Prints the formulas that a reader has planted, and what became of them. */
 static void show_planted(void) {
     char text[2048];
-    const Json *planted = json_get(lesson, "planted");
-    for (const Json *rule = planted ? planted->first : NULL; rule; rule = rule->next) {
+    for (const Json *rule = json_first(lesson, "planted"); rule; rule = rule->next) {
         const Json *typed = json_get(rule, "typed");
         const char *mistake = json_text(rule, "mistake", "");
         if (!typed || typed->number == 0) continue;
@@ -146,8 +144,7 @@ static void print_title(void) {
 
 /* The strings of a list, as paragraphs. */
 static void print_list(const char *key, int margin, bool apart) {
-    const Json *list = json_get(lesson, key);
-    for (const Json *item = list ? list->first : NULL; item; item = item->next) {
+    for (const Json *item = json_first(lesson, key); item; item = item->next) {
         if (item->kind != JSON_STRING) continue;
         if (apart) putchar('\n');
         print_paragraph(item->text, margin);
@@ -166,10 +163,10 @@ static const char *right_option(const Json *question) {
 /* A question with its options and its hint. */
 static void print_question(const char *word, const Json *question) {
     char text[1024];
-    const Json *options = json_get(question, "options");
+    const Json *option = json_first(question, "options");
     snprintf(text, sizeof text, "%s%s", word, json_text(question, "ask", ""));
     print_paragraph(text, TERMINAL_MARGIN);
-    for (const Json *option = options ? options->first : NULL; option; option = option->next) {
+    for (; option; option = option->next) {
         snprintf(text, sizeof text, "- %s", option->kind == JSON_STRING ? option->text : "");
         print_paragraph(text, TERMINAL_MARGIN + 2);
     }
@@ -258,9 +255,9 @@ static bool stands_at(const Json *item, const Step *step) {
 
 /* Prints the questions of a step, or their answers. Returns how many there are. */
 static int print_questions(const Step *step, bool answers) {
-    const Json *list = json_get(lesson, "questions");
     int n = 0;
-    for (const Json *question = list ? list->first : NULL; question; question = question->next) {
+    const Json *question = json_first(lesson, "questions");
+    for (; question; question = question->next) {
         if (!stands_at(question, step)) continue;
         n++;
         if (answers) print_answer(question);
