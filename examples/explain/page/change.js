@@ -36,14 +36,11 @@ function drawChange() {
 
 /* Shows the values in use. */
 function updatePanel() {
+    updateValues();
     for (const [key, input] of inputs) {
-        const value = Controls.valueNow(key);
-        if (input.type === "checkbox") input.checked = (value === "1") !== isInverted(key);
-        else if (input.value !== value) input.value = value;
-        if (input.type === "range") input.nextElementSibling.textContent =
-            `${value}, loss ${bare(lossOf(state.lesson))}`;
-        if (/^(causal|lengths|window)$/.test(key) && Controls.isLive()) input.disabled = inputs.has("no-mask") &&
-            Controls.valueNow("no-mask") === "1";
+        if (input.type === "range") input.nextElementSibling.textContent = `${input.value}, loss ${bare(lossOf(state.lesson))}`;
+        if (/^(causal|lengths|window)$/.test(key) && Controls.isLive())
+            input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
     }
     const { losses = [] } = Controls.recorded() || {}, chart = byId("panel").querySelector(".losses");
     if (chart && byId("panel").dataset.by === "change") chart.replaceWith(drawLosses(losses.map(Number)));
@@ -66,12 +63,12 @@ function tellPanel(sentence) {
     return sentence;
 }
 
-/* After a refusal the controls show the values in use. */
+/* Also after a refusal the controls show the values in use. */
 function updateValues() {
     for (const [key, input] of inputs) {
         const value = Controls.valueNow(key);
         if (input.type === "checkbox") input.checked = (value === "1") !== isInverted(key);
-        else input.value = value;
+        else if (input.value !== value) input.value = value;
     }
 }
 

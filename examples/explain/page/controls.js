@@ -235,9 +235,8 @@ const Controls = (() => {
     /* For the line of terms: a field for another value of a number that was given. */
     function field(t, i) {
         if (!canType(t)) return null;
-        const key = editKey(t, i), input = el("input", { type: "text", id: "type", inputmode: "decimal",
-            autocomplete: "off", size: "6",
-            "aria-label": `another number for ${plain(t.title)} ${placeWords(viewOf(t, "v"), i)}` });
+        const key = editKey(t, i),
+            input = numberField(`another number for ${plain(t.title)} ${placeWords(viewOf(t, "v"), i)}`, 6, { id: "type" });
         const said = el("span", { class: "said", role: "status" });
         const set = value => {
             const chosen = state.hover || state.chosen || "v" + t.number + "." + i, sentence = change({ [key]: value });
@@ -249,9 +248,9 @@ const Controls = (() => {
         };
         const submit = event => {
             event.preventDefault();
-            const x = readNumber(input);
-            if (Number.isFinite(x)) set(String(x));
-            else said.textContent = input.value.trim() ? "That is no number." : "Enter a number first.";
+            const { x, refused } = typedNumber(input);
+            if (refused) said.textContent = refused;
+            else set(String(x));
         };
         const back = changes.has(key) && el("button", { type: "button", onclick: () => set(null) },
             "put the old number back");
@@ -310,9 +309,8 @@ const Controls = (() => {
     }
 
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
-    const isEdited = () => [...changes.keys()].some(isEdit);
 
-    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, isEdited, changedByRule,
+    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule,
         stepButton, otherState, setCompare, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained,
         training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,

@@ -14,7 +14,7 @@ function drawCover(box) {
             text.map(each => el("p", {}, prose(each)))),
         (source || command) && el("p", { class: "made" }, source && ["From ", prose(source), ". "],
             command && ["Made by ", el("code", {}, command)])),
-    el("div", { class: "hook" }, t ? [drawHeadsOfCover(t),
+    el("div", { class: "hook" }, t ? [t.panels > 1 && drawHeads(t),
         drawArcs(t, cover.row || 0, isTold(lesson, t) && state.bet === null)] : isCurve
         ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet(t)));
 }
@@ -81,19 +81,6 @@ function drawArcs(t, row, isHidden) {
     return drawing;
 }
 
-const panelShown = t => Math.min(state.panel, t.panels - 1);
-
-/* Of several heads, the arcs of one; buttons lead to the others. */
-function drawHeadsOfCover(t) {
-    const turn = p => {
-        state.panel = p;
-        drawStep();
-        byId("step").querySelectorAll(".hook .heads button")[p].focus();
-    };
-    return t.panels > 1 && el("div", { class: "heads", role: "group", "aria-label": "which part" }, range(t.panels, p =>
-        el("button", { "aria-pressed": String(p === panelShown(t)), onclick: () => turn(p) }, panelName(t, p))));
-}
-
 /* Does the picture of the cover hold the answer to the bet? */
 function isTold({ bet, steps }, t) {
     const step = bet && steps[stepOf(state.lesson, bet.at)];
@@ -106,11 +93,9 @@ function drawBet(t) {
     const choose = n => {
         state.bet = n;
         drawStep();
-        byId("step").querySelectorAll(".bet button")[n].focus();
     };
-    return el("div", { class: "bet", role: "group", "aria-label": "A bet" }, el("p", {}, prose(bet.ask)),
-        el("div", { class: "choices" }, bet.options.map((option, n) =>
-        el("button", { "aria-pressed": String(state.bet === n), onclick: () => choose(n) }, prose(option)))),
+    return el("div", { class: "bet" }, el("p", {}, prose(bet.ask)),
+        drawChoice("choices", bet.options.map(prose), "A bet", state.bet, choose),
     el("p", { class: "said", role: "status" }, state.bet === null ? "" : isTold(state.lesson, t)
         ? "Noted. The picture has the weights now; the machine will tell why." : "Noted. The machine will tell."));
 }

@@ -16,6 +16,11 @@ function el(tag, attributes, ...children) {
     return element;
 }
 
+const button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
+
+const numberField = (label, size = 6, more) =>
+    el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: String(size), "aria-label": label, ...more });
+
 function svg(tag, attributes, ...children) {
     const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const name in attributes) element.setAttribute(name, attributes[name]);

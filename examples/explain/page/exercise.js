@@ -133,13 +133,6 @@ function foldAgain() {
     drawAgain();
 }
 
-function planAgain() {
-    const { lesson } = state, { id } = stepNow();
-    plan(lesson);
-    state.step = Math.max(0, stepOf(lesson, id));
-    buildMachine();
-}
-
 /* The next step whose rule is to be written, after the step n or from the first one on. */
 function nextUnwritten(n = state.step) {
     const { steps } = state.lesson, open = stepsToWrite().filter(unwrittenAt).map(step => steps.indexOf(step));

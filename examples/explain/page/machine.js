@@ -265,15 +265,17 @@ function goToTensor(t) {
 
 /* Unfolds a group of lines, or folds it; the step stays, or the one that now stands for it. */
 function toggleGroup(group) {
-    const { lesson } = state, step = stepNow();
-    if (lesson.open.has(group.id)) lesson.open.delete(group.id);
-    else lesson.open.add(group.id);
-    plan(lesson);
-    let n = stepOf(lesson, step.id);
-    if (n < 0) n = stepOf(lesson, "f" + group.lines[group.lines.length - 1].line);
-    state.step = Math.max(0, n);
-    buildMachine();
+    const { open } = state.lesson;
+    if (!open.delete(group.id)) open.add(group.id);
+    planAgain();
     drawAgain();
+}
+
+function planAgain() {
+    const { lesson } = state, { id } = stepNow();
+    plan(lesson);
+    state.step = Math.max(0, stepOf(lesson, id));
+    buildMachine();
 }
 
 /* Up and down move among the tables. */

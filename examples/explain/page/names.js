@@ -70,11 +70,11 @@ function fix(x, { d, e }) {
 /* A number alone: with the power of ten that a table would have above it. */
 const written = (x, format) => fix(x, format) + (format.e && x ? "·10" + superscript(format.e) : "");
 
-/* A constant: in full if it is short, else four digits. */
-function constant(x) {
+/* Of a constant: in full if it is short, else four digits. */
+function formatOfConstant(x) {
     const decimals = (String(x).split(".")[1] || "").length;
     const d = decimals <= 3 ? decimals : Math.max(0, 3 - Math.floor(Math.log10(Math.abs(x) || 1)));
-    return fix(x, { d: Math.min(8, d), e: 0 });
+    return { d: Math.min(8, d), e: 0 };
 }
 
 /* Three significant digits. */
@@ -82,10 +82,13 @@ const bare = x => (Number.isFinite(x) && x !== 0 ? written(x, decimalsOf([x])) :
 
 const full = x => (Object.is(x, -0) ? "-0" : String(x));
 
-/* A comma may stand for the point, and the long minus for the short one; NaN if the text is no number. */
-function readNumber({ value }) {
-    const text = value.trim().replace(",", ".").replace("\u2212", "-");
-    return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : NaN;
+/* The number that was typed in a field, {x}; or {refused}, what is said instead. A comma may stand for the point, and the long
+ * minus for the short one. */
+function typedNumber({ value }) {
+    const text = value.trim().replace(",", ".").replace("\u2212", "-"), x = Number(text);
+    if (!text) return { refused: "Enter a number first." };
+    const isNumber = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(x);
+    return isNumber ? { x } : { refused: "That is no number." };
 }
 
 const percent = x => (100 * x).toFixed(1) + " %";

@@ -228,8 +228,7 @@ function drawAgain() {
 /* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */
 function drawBar() {
     const { lesson, step } = state, bar = byId("scrub"), asks = new Set(), keys = state.keys && keySteps(lesson);
-    (lesson.questions || []).forEach((question, n) => lesson.steps.forEach((each, m) => isAsked(question, each) &&
-        !lesson.right.has(n) && asks.add(m)));
+    (lesson.questions || []).forEach(({ at }, n) => lesson.right.has(n) || asks.add(stepOf(lesson, at)));
     if (isExercise()) lesson.steps.forEach((each, m) => unwrittenAt(each) && asks.add(m));
     fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o",
         n === step ? "on" : n < step ? "past" : "",

@@ -64,11 +64,10 @@ function drawAnswers() {
         list.map((x, i) => (i && i % columns === 0 ? "; " : i ? "  " : "") + written(x, format)).join("");
     const steps = lesson.steps.slice(1).map(step => [step, pictureOf(step)]);
     const answer = question => {
-        const { kind, options, answer: right, why } = question, { tape: { tensors, lines } } = lesson;
-        if (kind === "choice") return [prose(options[right]), /[.!?]$/.test(options[right]) ? " " : ". ", prose(why)];
+        const { kind } = question, { tensors } = lesson.tape;
+        if (kind === "choice") return rightOption(question);
         if (kind === "number") return bare(tensors[question.tensor][question.part][question.index]);
-        if (kind === "count")
-            return String(reachedBy(lines.find(({ line }) => line === question.line), question.input, question.index).length);
+        if (kind === "count") return String(termsCounted(question).reached.length);
         const t = tensors[question.tensor], view = viewOf(t, "g");
         return t.grad.map((x, i) => (x === 0 ? placeWords(view, i) : "")).filter(Boolean).join(", ") || "none";
     };

@@ -3,7 +3,7 @@
  *     items     what stands in a row: {table: view} and {op: sign, note}
  *     rule      the same as a line of type
  *     main      the view that the step computes
- *     terms(i)  what number i of main is made of: text, {note: words}, factors {key, x, format, text}, and constants without a key
+ *     terms(i)  what number i of main is made of: text, {note: words}, factors {key, x, text}, and constants without a key
  *     moves     [from, to], keys of cells, where numbers only slide
  *     mean, meanOf(i), meanTerms(r)   the weighted means of softmax, which one belongs to number i, and what it is made of
  *     rowOf(i)  the row of number i, where each row is made from the same rows of the others alone */
@@ -52,18 +52,11 @@ const constantsOf = ({ numbers }) => ({ numbers: numbers.map(Number), isConstant
 
 /* A number with as many decimals as its table shows, or with more where it is rounded there. */
 const isRounded = (x, { d, e }) => Math.abs(Number((x / 10 ** e).toFixed(d)) * 10 ** e - x) > 1e-9 * Math.abs(x);
-function textWith(x, format, more) {
-    return written(x, more && isRounded(x, format) ? { ...format, d: format.d + more } : format);
-}
-
-const factorOf = (view, i, more = 0) => {
-    const x = view.numbers[i];
-    return view.isConstant ? constantTerm(x, more) : { key: view.key(i), x, format: view.format, text: textWith(x, view.format, more) };
-};
-const constantTerm = (x, more) => {
-    const format = { d: (constant(x).split(".")[1] || "").length, e: 0 };
-    return { x, format, text: more ? textWith(x, format, more) : constant(x) };
-};
+const termOf = (x, format, more, key) =>
+    ({ key, x, text: written(x, more && isRounded(x, format) ? { ...format, d: format.d + more } : format) });
+const constantTerm = (x, more) => termOf(x, formatOfConstant(x), more);
+const factorOf = (view, i, more = 0) =>
+    (view.isConstant ? constantTerm(view.numbers[i], more) : termOf(view.numbers[i], view.format, more, view.key(i)));
 
 const signsIn = text => raised(text.replace(/ x /g, " × ").replace(/-/g, "−")).split(/(\))/).filter(Boolean);
 

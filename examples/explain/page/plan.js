@@ -63,9 +63,8 @@ function stepOf({ steps }, id) {
 
 /* The steps of a short class: those that the lesson names ("key"), with a bet or a question, and both ends. */
 function keySteps(lesson) {
-    const { steps, key = [], bet, questions = [] } = lesson, last = steps.length - 1;
-    const asked = questions.map(question => (question.at ? stepOf(lesson, question.at) : -1));
-    return new Set([0, last, ...[...key, bet && bet.at].map(id => stepOf(lesson, id)), ...asked].filter(n => n >= 0));
+    const { steps, key = [], bet, questions = [] } = lesson, named = [...key, bet?.at, ...questions.map(({ at }) => at)];
+    return new Set([0, steps.length - 1, ...named.map(id => stepOf(lesson, id)).filter(n => n >= 0)]);
 }
 
 /* The names of the steps as addresses counted them before steps had names: a step for each line forward, the start, then

@@ -81,7 +81,6 @@ function revealStep() {
 /* How near a guess is. The gap is said, so that a reader learns from it. */
 function judge(guess, x) {
     const isClose = y => Math.abs(guess - y) <= Math.max(0.006, 0.015 * Math.abs(y));
-    if (guess !== guess) return { words: "That is no number." };
     if (isClose(x)) return { right: true, words: "Right." };
     if (isClose(-x)) return { words: "The size is right, the sign is not." };
     if (isClose(2 * x) || isClose(x / 2)) return { words: "Off by a factor of 2." };
@@ -92,20 +91,13 @@ function judge(guess, x) {
  * no second field with a check. */
 function guessField(view, i) {
     const key = view.key(i), said = el("span", { class: "said", role: "status" });
-    const input = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "6",
-        "aria-label": "your guess" });
-    const open = () => show([key]), button = (text, onclick) => el("button", { type: "button", onclick }, text);
+    const input = numberField("your guess"), open = () => show([key]);
     const check = event => {
         event.preventDefault();
-        const guess = readNumber(input), { right, words } = judge(guess, view.numbers[i]);
-        if (input.value.trim() === "") said.textContent = "Enter a number first.";
-        else if (right) {
-            state.guessed = { key, words: `You said ${input.value.trim()}.` };
-            open();
-        } else {
-            state.guessed = { key, guess };
-            said.textContent = words;
-        }
+        const { x: guess, refused } = typedNumber(input), { right, words } = refused ? { words: refused } : judge(guess, view.numbers[i]);
+        said.textContent = words;
+        if (!refused) state.guessed = right ? { key, words: `You said ${input.value.trim()}.` } : { key, guess };
+        if (right) open();
     };
     return el("form", { class: "guess", onsubmit: check }, questionsNow().length === 0 && [input, el("button", {}, "check")],
         !state.hint && button("show the terms", () => {

@@ -1,21 +1,10 @@
 /* questions.js - the questions of a lesson. Each stands at the step that it asks about, and stays as it was answered: its
- * form is made once for a lesson. Each kind has a field, a check, a hint, and what is revealed. */
+ * form is made once for a lesson. Each kind has a field, a check, and what is revealed. */
 "use strict";
-
-/* The step where a question without a step of its own belongs. */
-function placeOf({ kind, tensor, part, line, input }) {
-    const { tape: { tensors }, steps } = state.lesson, t = tensors[tensor];
-    if (kind === "number") return steps[part === "grad" ? t.gradStep : t.valueStep] || steps[0];
-    if (kind === "zeros") return steps[t.gradStep];
-    if (kind === "count") return steps[stepOf(state.lesson, `b${line}.${input}`)];
-    return steps[steps.length - 1];
-}
-
-const isAsked = (question, step) => (question.at ? isAt(question.at, step) : placeOf(question) === step);
 
 /* The questions of this step, with their numbers in the lesson. */
 const questionsNow = () => (state.lesson.questions || []).map((question, n) => ({ question, n }))
-    .filter(({ question }) => isAsked(question, stepNow()));
+    .filter(({ question }) => isAt(question.at, stepNow()));
 
 /* Questions that hide something come first. */
 const inOrder = list => list.slice().sort((a, b) => (a.question.kind === "choice") - (b.question.kind === "choice"));
@@ -53,17 +42,16 @@ function revealAnswers(isWanted = () => true) {
 }
 
 function newQuestion(question, n) {
-    const { lesson } = state, { field, check, hint, reveal } = questionKinds[question.kind](question);
+    const { lesson } = state, { field, check, reveal } = questionKinds[question.kind](question);
     const result = el("div", { class: "result", role: "status" });
-    const button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
     const give = button("reveal", () => {
         tell(reveal());
         showTerms();
         reachDown(result);
     }, { hidden: true, "data-reveal": true });
-    const hinted = () => el("p", {}, "Hint: ", question.hint ? prose(question.hint) : hint());
+    const hinted = () => el("p", {}, "Hint: ", prose(question.hint));
     let tries = 0; /* that were wrong, and not empty or no number */
-    const patience = question.hint && (question.options || []).length > 2 ? 1 : 2; /* tries before the hint */
+    const patience = (question.options || []).length > 2 ? 1 : 2; /* tries before the hint */
     function tell(words, grade) {
         lesson.told.add(n);
         fill(result, grade, words.map(each => el("p", {}, each)));
@@ -88,20 +76,16 @@ function newQuestion(question, n) {
         drawBar();
         if (state.step === lesson.steps.length - 1) byId("end")?.closest(".end")?.replaceWith(drawEnd(stepNow()));
     }
+    const hint = button("hint", () => {
+        fill(result, hinted());
+        give.hidden = false;
+        reachDown(result);
+    });
     return el("form", { class: "question " + question.kind, "data-kind": question.kind, onsubmit: submit,
-        "aria-label": `Question ${n + 1}` },
-        el("p", {}, el("b", {}, "? "), prose(question.ask)),
-            el("div", { class: "reply" }, field, el("div", { class: "buttons" },
-            el("button", { "data-check": true }, "check"),
-            button("hint", () => {
-                fill(result, hinted());
-                give.hidden = false;
-                reachDown(result);
-            }), give)), result);
+        "aria-label": `Question ${n + 1}` }, el("p", {}, el("b", {}, "? "), prose(question.ask)),
+    el("div", { class: "reply" }, field, el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"), hint, give)), result);
 }
 
-const numberField = label => el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: "8",
-    "aria-label": label });
 const notYet = words => ({ isRight: false, words });
 
 /* With how many decimals do the tables of this step show numbers of t? The fewest of them. */
@@ -117,29 +101,29 @@ function isRounding(text, guess, x, fewest) {
     return d >= fewest && guess !== 0 && Math.abs(guess - x) <= 0.50001 * 10 ** -d;
 }
 
+/* A field for a number, and what the number that was typed is worth. */
+function numberKind(label, judgeNumber) {
+    const field = numberField(label, 8), check = () => {
+        const { x, refused } = typedNumber(field);
+        return refused ? notYet(refused) : judgeNumber(x, field.value);
+    };
+    return { field, check };
+}
+
 const questionKinds = {
     /* Predict a number: its cell is hidden until then. */
     number({ tensor, part, index }) {
-        const t = state.lesson.tape.tensors[tensor], isGrad = part === "grad", x = t[part][index],
-            field = numberField("your prediction");
-        return {
-            field,
-            check() {
-                const guess = readNumber(field), fewest = fewestDecimals(isGrad ? "g" : "v", t), isClose = y =>
-                    Math.abs(guess - y) <= Math.max(0.0005, 0.01 * Math.abs(y)) || isRounding(field.value, guess, y, fewest);
-                if (field.value.trim() === "") return notYet("Enter a number first.");
-                if (guess !== guess) return notYet("That is no number.");
-                if (isClose(x)) return { isRight: true, words: "Right." };
-                if (Math.abs(x) > 0.001 && isClose(-x)) return notYet("The size is right, the sign is not.");
-                if (Math.abs(x) > 0.001 && isClose(x / 2)) return notYet("Not yet: the answer is twice your number.");
-                if (Math.abs(x) > 0.001 && isClose(2 * x)) return notYet("Not yet: the answer is half of your number.");
-                return notYet("Not yet.");
-            },
-            hint: () => (isGrad
-                ? "choose the cell: the line under the tables shows for other cells of the table what they are made of. Do the same for this one."
-                : "read the rule above the tables, and work it out for this cell."),
-            reveal: () => [[numberName(isGrad ? "g" : "v", t, index), ` is ${bare(x)}.`]],
+        const t = state.lesson.tape.tensors[tensor], of = part === "grad" ? "g" : "v", x = t[part][index];
+        const judgeNumber = (guess, text) => {
+            const fewest = fewestDecimals(of, t), isClose = y =>
+                Math.abs(guess - y) <= Math.max(0.0005, 0.01 * Math.abs(y)) || isRounding(text, guess, y, fewest);
+            if (isClose(x)) return { isRight: true, words: "Right." };
+            if (Math.abs(x) > 0.001 && isClose(-x)) return notYet("The size is right, the sign is not.");
+            if (Math.abs(x) > 0.001 && isClose(x / 2)) return notYet("Not yet: the answer is twice your number.");
+            if (Math.abs(x) > 0.001 && isClose(2 * x)) return notYet("Not yet: the answer is half of your number.");
+            return notYet("Not yet.");
         };
+        return { ...numberKind("your prediction", judgeNumber), reveal: () => [[numberName(of, t, index), ` is ${bare(x)}.`]] };
     },
     /* Choose all cells of a gradient that are 0: in the table of the step, which is hidden until then (predict.js). */
     zeros({ tensor }) {
@@ -154,7 +138,6 @@ const questionKinds = {
                 return missing || extra ? notYet(`Not yet: ${missing} missing, ${extra} too many.`)
                     : { isRight: true, words: "Right." };
             },
-            hint: () => "a gradient is 0 where every path from the number to the loss is cut. Follow each path.",
             reveal() {
                 const zeros = all.filter(isZero), reasons = [...new Set(zeros.map(i => t.zeros.g.get(i)))];
                 return [`${zeros.length} of ${all.length} are 0${reasons.length ? ": " + reasons.join("; ") : ""}.`];
@@ -162,28 +145,17 @@ const questionKinds = {
         };
     },
     /* How many terms does a gradient have? */
-    count({ line: number, input, index }) {
-        const line = state.lesson.tape.lines.find(each => each.line === number), tensor = line.inputs[input],
-            reached = reachedBy(line, input, index), wanted = reached.length;
-        const field = numberField("how many terms");
+    count(question) {
+        const { line, reached } = termsCounted(question), wanted = reached.length;
         return {
-            field,
-            check() {
-                if (field.value.trim() === "") return notYet("Enter a number first.");
-                const guess = readNumber(field);
-                if (guess !== guess) return notYet("That is no number.");
-                return guess === wanted ? { isRight: true, words: "Right." } : notYet("Not yet.");
-            },
-            hint: () => ["count the numbers of ", nameEl(line.result.symbol), " that change when ",
-                numberName("v", tensor, index), " changes."],
+            ...numberKind("how many terms", guess => (guess === wanted ? { isRight: true, words: "Right." } : notYet("Not yet."))),
             reveal: () => [[`${wanted} terms, one from each of `,
-                listed(reached.slice(0, MOST_TERMS).map(j => numberName("v", line.result, j))),
-                wanted > MOST_TERMS && ", …"]],
+                listed(reached.slice(0, MOST_TERMS).map(j => numberName("v", line.result, j))), wanted > MOST_TERMS && ", …"]],
         };
     },
-    choice({ options, answer, why }) {
-        const name = "choice" + Math.random(), inputs =
-            options.map((_, n) => el("input", { type: "radio", name, value: String(n) }));
+    choice(question) {
+        const { options, answer } = question, name = "choice" + Math.random(),
+            inputs = options.map((_, n) => el("input", { type: "radio", name, value: String(n) }));
         return {
             field: el("div", { class: "choices", onmousedown: event => event.preventDefault() },
                 options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
@@ -191,8 +163,17 @@ const questionKinds = {
                 if (!inputs.some(input => input.checked)) return notYet("Choose one first.");
                 return inputs[answer].checked ? { isRight: true, words: "Right." } : notYet("Not yet.");
             },
-            hint: () => "read the text of this step once more, and compare it with the tables.",
-            reveal: () => [[...prose(options[answer]), /[.!?]$/.test(options[answer]) ? " " : ". ", ...prose(why)]],
+            reveal: () => [rightOption(question)],
         };
     },
 };
+
+/* The right option of a question, and why it is right. */
+const rightOption = ({ options, answer, why }) =>
+    [...prose(options[answer]), /[.!?]$/.test(options[answer]) ? " " : ". ", ...prose(why)];
+
+/* The line that a question counts terms of, and the elements of its result that the number reaches. */
+function termsCounted({ line: number, input, index }) {
+    const line = state.lesson.tape.lines.find(each => each.line === number);
+    return { line, reached: reachedBy(line, input, index) };
+}

@@ -67,7 +67,6 @@ function focusBox() {
 
 /* Made once, when the page begins. */
 function beginBox() {
-    const button = (text, onclick, more) => el("button", { type: "button", onclick, ...more }, text);
     Object.assign(boxParts, {
         name: el("label", { id: "rule-name", for: "rule-text" }),
         mirror: el("div", { class: "mirror", "aria-hidden": "true" }),

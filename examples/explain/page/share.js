@@ -4,8 +4,7 @@
 function drawShare() {
     const input = el("input", { type: "text", readonly: true, value: location.href, class: "wide",
         "aria-label": "a link to what you see" });
-    const said = el("span", { class: "said", role: "status" }),
-        button = (text, onclick, disabled) => el("button", { onclick, disabled }, text);
+    const said = el("span", { class: "said", role: "status" });
     const copy = async () => {
         input.select();
         try {
@@ -20,7 +19,7 @@ function drawShare() {
     return [el("h2", {}, "A link to what you see"), el("div", { class: "fields" }, input, button("copy", copy),
         !isPlaying() && el("label", {}, presents, "in present mode"), said),
         el("div", { class: "buttons" },
-        !isPlaying() && [button("save this step as SVG", saveStep, !picture),
+        !isPlaying() && [button("save this step as SVG", saveStep, { disabled: !picture }),
             button("print the lesson", () => printAs("lesson")),
         button("print a worksheet", () => printAs("worksheet"))]),
             !isPlaying() && el("p", {},

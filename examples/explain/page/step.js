@@ -42,7 +42,7 @@ function fitCaptions() {
 /* panels: how many there are to choose from, or 0. */
 function drawTables(box, step, panels) {
     fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step),
-        boxButton(step), panels > 0 && drawHeads(panels),
+        boxButton(step), panels > 0 && drawHeads(tablesIn(picture).find(view => view.panels === panels).t),
         picture.row !== undefined && drawRows()), drawItems(picture, state.layout)),
     el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step),
         state.compare && drawBothLosses(), drawStepTaken(step)),
@@ -147,18 +147,24 @@ function fitLayout(box, all, wraps) {
     return fit();
 }
 
-/* Buttons for the panels of a table, where one is shown at a time. */
-function drawHeads(panels) {
-    const { t } = tablesIn(picture).find(view => view.panels === panels);
-    const turn = p => {
-        Object.assign(state, { panel: p, chosen: null, turned: stepNow() });
-        drawStep();
-        settle();
-        byId("step").querySelectorAll(".heads button")[p].focus();
+/* A row of buttons, of which one is pressed. choose() draws the step again, and the button keeps the focus. */
+function drawChoice(name, words, label, pressed, choose) {
+    const press = n => {
+        choose(n);
+        byId("step").querySelectorAll(`.${name.replaceAll(" ", ".")} button`)[n].focus();
     };
-    return el("div", { class: "heads", role: "group", "aria-label": "which part" }, range(panels, p =>
-        el("button", { "aria-pressed": String(p === state.panel), onclick: () => turn(p) }, panelName(t, p))));
+    return el("div", { class: name, role: "group", "aria-label": label }, words.map((word, n) =>
+        el("button", { "aria-pressed": String(n === pressed), onclick: () => press(n) }, word)));
 }
+
+/* The panels of a tensor, where one is shown at a time. */
+const drawHeads = t => drawChoice("heads", range(t.panels, p => panelName(t, p)), "which part", panelShown(t), p => {
+    Object.assign(state, { panel: p, chosen: null, turned: stepNow() });
+    drawStep();
+    settle();
+});
+
+const panelShown = t => Math.min(state.panel, t.panels - 1);
 
 /* Brings the panel of the chosen cell into view; if none is chosen, that of the cell which the question or the words of the
  * step are about, until the reader turns to another one. */
@@ -180,15 +186,12 @@ function chooseRow() {
 }
 
 function drawRows() {
-    const { main, row } = picture, C = main.t.columns, panel = state.panel * main.t.rows * C;
-    const choose = r => {
-        state.chosen = main.key(panel + r * C);
+    const { main, row } = picture, C = main.t.columns, first = state.panel * main.t.rows * C;
+    const words = range(main.rows, r => (main.rowWords ? main.rowWords[r] : `row ${r}`));
+    return drawChoice("heads rows", words, "which row", row, r => {
+        state.chosen = main.key(first + r * C);
         drawStep();
-        byId("step").querySelectorAll(".heads.rows button")[r].focus();
-    };
-    return el("div", { class: "heads rows", role: "group", "aria-label": "which row" }, range(main.rows, r =>
-        el("button", { "aria-pressed": String(r === row), onclick: () => choose(r) },
-            main.rowWords ? main.rowWords[r] : `row ${r}`)));
+    });
 }
 
 /* ---- the check of a rule ------------------------------------------------------------------------------------------ */

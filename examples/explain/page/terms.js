@@ -59,17 +59,15 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
     if (!isHidden && !isOpen) return [el("span", { class: "held" }, output, el("span", { class: "note" }, ",")),
         el("span", { class: "note rest" }, "a sum: the question asks for its terms.")];
     if (isHidden) return [...nodes, isOpen && equals, guessField(view, i)];
-    /* A line does not end in a product, nor in exp(−2.35). */
-    terms.forEach((term, n) => term === " × " && nodes[n - 1] && nodes[n + 1] &&
-        nodes.splice(n - 1, 3, el("span", { class: "held" }, nodes.slice(n - 1, n + 2)), "", ""));
+    /* A line does not end in a product, nor in exp(−2.35), nor does it begin with ", moved". */
+    const hold = (n, size) =>
+        nodes.splice(n, size, el("span", { class: "held" }, nodes.slice(n, n + size)), ...Array(size - 1).fill(""));
     terms.forEach((term, n) => {
         const size = terms.indexOf(")", n) + 1 - n;
-        if (/exp\($/.test(term) && size > 0) nodes.splice(n, size, el("span", { class: "held" }, nodes.slice(n, n + size)),
-            ...Array(size - 1).fill(""));
+        if (term === " × " && nodes[n - 1] && nodes[n + 1]) hold(n - 1, 3);
+        else if (/exp\($/.test(term) && size > 0) hold(n, size);
+        else if (n && /^,/.test(term.note)) hold(n - 1, 2);
     });
-    /* Nor does a line begin with ", moved". */
-    terms.forEach((term, n) => n && /^,/.test(term.note) && nodes.splice(n - 1, 2, el("span", { class: "held" },
-        nodes.slice(n - 1, n + 1)), ""));
     return [nodes, terms.length === 0 ? output : !isAlone && el("span", { class: "held" }, equals, output),
         reason && el("span", { class: "why" }, "because " + reason),
             view.off?.has(i) && el("span", { class: "why" }, `wrong: ${written(view.right[i], view.format)} is right`),
