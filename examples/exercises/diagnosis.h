@@ -24,6 +24,7 @@ typedef struct {
     const char *mistake;                /* the id; NULL if no mistake fits */
     const char *mistakes[MOST_OUTPUTS]; /* of several outputs; NULL after the last one */
     char text[TEXT_SIZE];               /* sentences, each ends with a \n */
+    char stage[32]; /* the first wrong stage of a composed exercise, "ds"; "" if none is known */
     int worst, worst_array; /* the call and the output with the worst number; -1 if none */
     int64_t worst_element;
 } Mark;
