@@ -25,6 +25,7 @@ static const char *submission = usual;
 static const char *json;
 static const char *only;
 static uint64_t seed = 7;
+static const char *user;
 static bool train, find;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
@@ -37,6 +38,8 @@ static const Flag flags[] = {
         "Marks only these exercises. The numbers alone, as in `exercises 3`, do the same, and\n"
         "show the arrays of a wrong number, and what the function printed."),
     SEED_FLAG("--seed", seed, "Draws other inputs."),
+    TEXT_FLAG("--user", user, "NAME", "nobody, for root",
+              "Where root marks, the compiler and the students' programs run as this user."),
     SWITCH_FLAG("--train", train,
                 "Trains recall's model with your functions as its backward, beside the library's."),
     SWITCH_FLAG("--find", find,
@@ -52,7 +55,7 @@ static bool is_list(const char *text) {
 
 /* Does this flag take the next argument as its value? */
 static bool takes_next(const char *text) {
-    static const char *const flag[] = {"--submission", "--json", "--only", "--seed"};
+    static const char *const flag[] = {"--submission", "--json", "--only", "--seed", "--user"};
     for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
         if (strcmp(text, flag[i]) == 0) return true;
     return false;
@@ -120,25 +123,29 @@ static void print_mark(const Marking *marking, void *data) {
     fflush(stdout);
 }
 
-static void print_summary(const Marking *list, int n) {
-    int right = 0, next = -1;
-    char name[64];
-    for (int i = 0; i < n; i++)
-        if (list[i].mark.kind == MARK_RIGHT) right++;
-        else if (next < 0) next = i;
-    printf("\n%d of %d %s right.", right, n, right == 1 ? "is" : "are");
-    if (next >= 0) {
-        exercise_file(list[next].exercise, name, sizeof name);
-        printf(" Next: %d, %s/%s.c", list[next].exercise->number, submission, name);
-    }
-    printf("\n%d passed, %d failed\n", right, n - right);
+static int count(const Marking *list, int n, MarkKind kind) {
+    int marks = 0;
+    for (int i = 0; i < n; i++) marks += list[i].mark.kind == kind;
+    return marks;
 }
 
-static bool all_right(const Marking *list, int n) {
-    for (int i = 0; i < n; i++)
-        if (list[i].mark.kind != MARK_RIGHT) return false;
-    return true;
+static void print_summary(const Marking *list, int n) {
+    const int right = count(list, n, MARK_RIGHT), unmarked = count(list, n, MARK_NOT_MARKED);
+    const Marking *next = NULL;
+    char name[64];
+    for (int i = n; i-- > 0;)
+        if (list[i].mark.kind != MARK_RIGHT) next = &list[i];
+    printf("\n%d of %d %s right.", right, n, right == 1 ? "is" : "are");
+    if (next) {
+        exercise_file(next->exercise, name, sizeof name);
+        printf(" Next: %d, %s/%s.c", next->exercise->number, submission, name);
+    }
+    printf("\n%d passed, %d failed", right, n - right - unmarked);
+    if (unmarked) printf(", %d not marked", unmarked);
+    putchar('\n');
 }
+
+enum { NOT_MARKED = 3 }; /* an exit status */
 
 /* "sub/" -> "sub": a slash comes before a file's name. */
 static void cut_slashes(void) {
@@ -156,14 +163,15 @@ static int mark(const Place *place, const bool *chosen) {
     int n = 0;
     for (int number = 1; number <= EXERCISES; number++)
         if (chosen[number - 1]) list[n++].exercise = exercise(number);
+    const Results results = {list, n, seed};
+    if (json && !output_write(json, results_write_unmarked, &results)) return 1;
     marking_run(list, n, place, seed, print_mark, NULL);
-    int status = 0;
-    if (process_interrupted()) {
-        status = 130;
-    } else {
+    int status = 130;
+    if (!process_interrupted()) {
         print_summary(list, n);
-        if (json) output_write(json, results_write_json, &(Results){list, n});
-        status = all_right(list, n) ? 0 : 1;
+        if (json) output_write(json, results_write_json, &results);
+        status = count(list, n, MARK_RIGHT) == n ? 0 : 1;
+        if (count(list, n, MARK_NOT_MARKED)) status = NOT_MARKED;
     }
     marking_free(list, n);
     return status;
@@ -175,11 +183,11 @@ static int mark_or_train(const bool *chosen) {
     if (submission == usual) submission = repository_find(usual, "name your folder, --submission");
     if (!submission) return 1;
     cut_slashes();
-    if (!place_make(&place, submission, sentence, sizeof sentence)) {
+    int status = 1;
+    if (!place_make(&place, sentence, sizeof sentence) ||
+        !place_take(&place, submission, sentence, sizeof sentence))
         fprintf(stderr, "exercises: %s\n", sentence);
-        return 1;
-    }
-    const int status = train ? train_beside(&place) : mark(&place, chosen);
+    else status = train ? train_beside(&place) : mark(&place, chosen);
     place_remove(&place);
     return status;
 }
@@ -202,7 +210,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "exercises: %s\n", tensor_error());
         return 1;
     }
-    process_prepare();
+    char sentence[SENTENCE_SIZE];
+    if (!process_prepare(user, sentence, sizeof sentence))
+        flags_misuse("exercises", "%s", sentence);
     const int status = find ? find_inputs() : mark_or_train(chosen);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && output_stdout_ok()) return status;

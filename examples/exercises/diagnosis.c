@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const mark_names[] = {"right",   "wrong",   "empty",  "crash",
-                                  "timeout", "outside", "inputs", "no-compile"};
+const char *const mark_names[] = {"right",   "wrong",  "empty",      "crash",     "timeout",
+                                  "outside", "inputs", "no-compile", "not-marked"};
 
 /* ---- equal numbers --------------------------------------------------------------------------- */
 
@@ -425,13 +425,20 @@ Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const C
     Mark mark = {.exercise = e, .kind = MARK_RIGHT, .worst = -1};
     Case c = {.e = e, .trial = trial, .given = given, .right = right, .mark = &mark};
     switch (trial->end) {
-    case TRIAL_EMPTY: mark.kind = MARK_EMPTY; break;
+    case TRIAL_EMPTY:
+        mark.kind = MARK_EMPTY;
+        if (*trial->sentence) say(&mark, "%s\n", trial->sentence);
+        break;
+    case TRIAL_REFUSED:
+        mark.kind = MARK_NO_COMPILE;
+        say(&mark, "%s\n", trial->sentence);
+        break;
     case TRIAL_NO_COMPILE:
         mark.kind = MARK_NO_COMPILE;
         say_no_compile(&mark, trial->sentence);
         break;
     case TRIAL_IMPOSSIBLE:
-        mark.kind = MARK_CRASH;
+        mark.kind = MARK_NOT_MARKED;
         say(&mark, "it could not be marked: %s\n", trial->sentence);
         break;
     default:
@@ -439,7 +446,7 @@ Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const C
             diagnose_done(&c);
             break;
         }
-        mark.kind = MARK_CRASH;
+        mark.kind = MARK_NOT_MARKED;
         say(&mark, "it could not be marked: out of memory\n");
     }
     if (mark.kind != MARK_RIGHT && *trial->warning)

@@ -13,7 +13,8 @@ typedef enum {
     MARK_TIMEOUT,
     MARK_OUTSIDE,
     MARK_INPUTS,
-    MARK_NO_COMPILE
+    MARK_NO_COMPILE, /* and a file that is refused */
+    MARK_NOT_MARKED  /* the machine has failed */
 } MarkKind;
 
 enum { MOST_OUTPUTS = 5, TEXT_SIZE = 4096 };

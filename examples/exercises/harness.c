@@ -1,15 +1,16 @@
-/* harness.c - the program around one student's function. The marker compiles it together with the
- * student's file and with call.h, which it writes (trial.c), so this file is no part of the marker.
+/* harness.c - the program around one student's function. The marker compiles it, and links it with
+ * the student's file and with tapehead_call, which it writes (trial.c), so this file is no part of
+ * the marker.
  *
- *     program CALLS RESULTS FIRST END
+ *     program FIRST END
  *
- * reads the calls (protocol.h), makes those from FIRST to END - 1, and writes a result
- * after each call: so the results before a crash are there. The function's arrays lie between guard
- * zones, so a write outside is found, and a read outside gives NaN.
+ * reads the calls (protocol.h) from file 3, makes those from FIRST to END - 1, and writes a result
+ * to file 4 after each call: so the results before a crash are there. On Windows the two files are
+ * the next arguments. The function's arrays lie between guard zones, so a write outside is found,
+ * and a read outside gives NaN.
  *
- * Everything is static or has a name that no student would choose: the two files are linked. */
-#undef main /* the student's own main has another name */
-
+ * Nothing here decides about a mark: the student's code is in the same process.
+ * Everything is static or has a name that no student would choose. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,8 +19,10 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "call.h"
 #include "protocol.h"
+
+/* Calls the student's function. */
+void tapehead_call(const int *size, const double *number, void *const *array);
 
 enum { GUARD = 512, SHALLOW = 1 << 14, DEEP = 1 << 20 };
 
@@ -236,7 +239,7 @@ static void run(void) {
     most = 0;
     if (header.measured) paint_deep();
     else paint_shallow();
-    call(size, number, array);
+    tapehead_call(size, number, array);
     if (header.measured) result.memory = depth() + most + static_bytes();
 }
 
@@ -287,12 +290,21 @@ static void write_result(FILE *results, int number) {
     fflush(results);
 }
 
+static FILE *open_file(char **argv, int number, const char *mode) {
+#ifdef _WIN32
+    return fopen(argv[number], mode);
+#else
+    (void)argv;
+    return fdopen(number, mode);
+#endif
+}
+
 int main(int argc, char **argv) {
-    if (argc != 5) return 3;
-    FILE *calls = fopen(argv[1], "rb");
-    FILE *results = fopen(argv[2], "ab");
+    if (argc < 3) return 3;
+    FILE *calls = open_file(argv, 3, "rb");
+    FILE *results = open_file(argv, 4, "wb");
     if (!calls || !results) return 3;
-    const int first = atoi(argv[3]), end = atoi(argv[4]);
+    const int first = atoi(argv[1]), end = atoi(argv[2]);
     if (end - first == 1)
         setvbuf(stdout, NULL, _IOLBF, 1 << 12); /* lines before a crash are there */
     for (int number = 0; number < end && fread(&header, sizeof header, 1, calls) == 1; number++) {
@@ -303,8 +315,5 @@ int main(int argc, char **argv) {
         check();
         write_result(results, number);
     }
-    memset(&result, 0, sizeof result);
-    result.call = ALL_DONE;
-    fwrite(&result, sizeof result, 1, results);
     return fclose(results) ? 3 : 0;
 }

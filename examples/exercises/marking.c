@@ -11,31 +11,63 @@
 
 typedef struct {
     Marking *list;
-    int n, next;
+    int n, compiled;
+    int next_compiled, next_computed; /* the next exercise for compile_all and compute_all */
     const Place *place;
     pthread_mutex_t lock;
-    pthread_cond_t over; /* some trial is over */
+    pthread_cond_t over; /* something is compiled, or some trial is over */
 } Queue;
 
-static void try_one(const Queue *queue, Marking *marking) {
-    trial_compile(&marking->trial, marking->exercise, queue->place);
-    if (marking->trial.end == TRIAL_DONE && !process_interrupted())
-        trial_compute(&marking->trial, marking->exercise, &marking->given);
+/* The next exercise, or NULL. */
+static Marking *take(Queue *queue, int *next) {
+    pthread_mutex_lock(&queue->lock);
+    Marking *marking = *next < queue->n ? &queue->list[(*next)++] : NULL;
+    pthread_mutex_unlock(&queue->lock);
+    return process_interrupted() ? NULL : marking;
 }
 
-static void *work(void *data) {
-    Queue *queue = data;
-    for (;;) {
+/* Until something is over; at most a tenth of a second, since Ctrl-C ends no wait. */
+static void wait_a_moment(Queue *queue) {
+    enum { MOMENT = 100000000, SECOND = 1000000000 };
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += MOMENT;
+    end.tv_sec += end.tv_nsec / SECOND;
+    end.tv_nsec %= SECOND;
+    pthread_cond_timedwait(&queue->over, &queue->lock, &end);
+}
+
+/* No student's code runs before all of it is compiled: so none can reach what the compiler writes.
+ */
+static void compile_all(Queue *queue) {
+    int *next = &queue->next_compiled;
+    for (Marking *m = take(queue, next); m; m = take(queue, next)) {
+        trial_compile(&m->trial, m->exercise, queue->place);
         pthread_mutex_lock(&queue->lock);
-        Marking *marking = queue->next < queue->n ? &queue->list[queue->next++] : NULL;
-        pthread_mutex_unlock(&queue->lock);
-        if (!marking || process_interrupted()) return NULL;
-        try_one(queue, marking);
-        pthread_mutex_lock(&queue->lock);
-        marking->tried = true;
+        queue->compiled++;
         pthread_cond_broadcast(&queue->over);
         pthread_mutex_unlock(&queue->lock);
     }
+    pthread_mutex_lock(&queue->lock);
+    while (queue->compiled < queue->n && !process_interrupted()) wait_a_moment(queue);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+static void compute_all(Queue *queue) {
+    int *next = &queue->next_computed;
+    for (Marking *m = take(queue, next); m; m = take(queue, next)) {
+        if (m->trial.end == TRIAL_DONE) trial_compute(&m->trial, m->exercise, &m->given);
+        pthread_mutex_lock(&queue->lock);
+        m->tried = true;
+        pthread_cond_broadcast(&queue->over);
+        pthread_mutex_unlock(&queue->lock);
+    }
+}
+
+static void *work(void *data) {
+    compile_all(data);
+    compute_all(data);
+    return NULL;
 }
 
 /* At least four at a time: an endless loop must not stop the others. */
@@ -65,31 +97,30 @@ static void try_again(Marking *marking) {
 }
 
 static bool has_numbers(const Trial *trial) {
-    return trial->end != TRIAL_EMPTY && trial->end != TRIAL_NO_COMPILE &&
-           trial->end != TRIAL_IMPOSSIBLE;
+    return trial->end != TRIAL_EMPTY && trial->end != TRIAL_REFUSED &&
+           trial->end != TRIAL_NO_COMPILE && trial->end != TRIAL_IMPOSSIBLE;
 }
 
-/* Waits until the trial is over. Somebody who waits in a terminal for a loop without an end is told
- * so, once. */
-static void await(Queue *queue, const Marking *marking) {
+/* Waits until the trial is over; false after Ctrl-C. Somebody who waits in a terminal for a loop
+ * without an end is told so, once. */
+static bool await(Queue *queue, const Marking *marking) {
     enum { SILENCE = 3 };
-    struct timespec end = {.tv_sec = time(NULL) + SILENCE + 1};
+    const time_t begin = time(NULL);
     bool says = isatty(2);
     pthread_mutex_lock(&queue->lock);
-    while (!marking->tried) {
-        if (!says) {
-            pthread_cond_wait(&queue->over, &queue->lock);
-        } else if (pthread_cond_timedwait(&queue->over, &queue->lock, &end) != 0) {
-            fprintf(stderr, "%d %s is still running; it is stopped after %d seconds ...\n",
-                    marking->exercise->number, marking->exercise->name, TRIAL_SECONDS);
-            says = false;
-        }
+    while (!marking->tried && !process_interrupted()) {
+        wait_a_moment(queue);
+        if (!says || marking->tried || time(NULL) <= begin + SILENCE) continue;
+        fprintf(stderr, "%d %s is still running; it is stopped after %d seconds ...\n",
+                marking->exercise->number, marking->exercise->name, TRIAL_SECONDS);
+        says = false;
     }
     pthread_mutex_unlock(&queue->lock);
+    return !process_interrupted();
 }
 
 static void finish(Queue *queue, Marking *marking) {
-    await(queue, marking);
+    if (!await(queue, marking)) return;
     const Exercise *e = marking->exercise;
     if (has_numbers(&marking->trial)) {
         marking->right = calls_copy(e, &marking->given);

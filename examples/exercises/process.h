@@ -1,17 +1,18 @@
 /* process.h - runs the compiler and the students' programs, each with a time limit, and makes the
- * folder in which they lie. process.c is for POSIX, process_windows.c for Windows, which has no
+ * folders in which they lie. process.c is for POSIX, process_windows.c for Windows, which has no
  * fork. */
 #ifndef TAPEHEAD_EXERCISES_PROCESS_H
 #define TAPEHEAD_EXERCISES_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum {
     PROCESS_ENDED,       /* with an exit status */
     PROCESS_KILLED,      /* by a signal, or on Windows by an exception */
     PROCESS_TIMED_OUT,   /* it ran for too long, and was stopped */
-    PROCESS_NOT_STARTED, /* there is no such program */
+    PROCESS_NOT_STARTED, /* there is no such program, or the system has no room for it */
 } ProcessEnd;
 
 typedef struct {
@@ -19,21 +20,42 @@ typedef struct {
     int status; /* the exit status or the signal */
 } ProcessResult;
 
-/* Compilers speak English, and Ctrl-C sets process_interrupted; then every program is stopped. */
-void process_prepare(void);
+/* Compilers speak English, and Ctrl-C sets process_interrupted; then every program is stopped.
+ * Where the marker is root, the programs run as this user; NULL: as nobody. False with a sentence
+ * if there is no such user. */
+bool process_prepare(const char *user, char *sentence, size_t size);
 bool process_interrupted(void);
+/* The user as whom the programs run; NULL: as the marker itself. */
+const char *process_user(void);
 
-/* Runs a program, which is found as a shell finds it, until it ends, or has computed for so many
- * seconds. (A program that only waits is stopped after twice as many.) It reads nothing; all
- * that it prints goes to the file `output`, at most some megabytes. */
-ProcessResult process_run(char *const *argv, const char *output, double seconds);
+typedef struct {
+    char *const *argv;  /* the program, which is found as a shell finds it, and its arguments */
+    const char *folder; /* where it runs; on POSIX the paths of argv may be relative to it */
+    const char *output; /* the file for all that it prints, at most some megabytes */
+    double seconds;     /* of a processor; a program that only waits gets twice as many */
+    bool own;           /* it runs as the marker's user */
+    /* A student's program is argv[0] in `folder`, and has two files: 3 for the calls, 4 for the
+     * results, at most so many bytes. (On Windows their paths are its last arguments.) It cannot
+     * start a program or write another file, where the system can forbid it: see filter.h. Of the
+     * compiler calls is NULL. */
+    const char *calls, *results;
+    int64_t most;
+} Program;
+
+/* Runs a program, which reads nothing from standard input, until it ends. Then all processes that
+ * it has left are ended. */
+ProcessResult process_run(const Program *program);
 
 /* What a signal says about the program: "it reads or writes memory that is not there". */
 const char *process_signal_text(int signal);
 
 /* Makes a new folder for temporary files; false if there can be none. */
 bool process_make_folder(char *path, size_t size);
-bool process_make_folder_in(const char *parent, const char *name, char *path, size_t size);
+/* Makes a folder in it that others can read, or one in which the programs' user may write. */
+bool process_make_folder_in(const char *parent, const char *name, bool theirs, char *path,
+                            size_t size);
+/* The programs' user may no longer write to this folder and its program. */
+void process_keep(const char *folder, const char *program);
 
 int process_cores(void);
 

@@ -18,20 +18,25 @@ static BOOL WINAPI interrupt(DWORD event) {
 }
 bool process_interrupted(void) { return interrupted; }
 
-void process_prepare(void) {
+bool process_prepare(const char *user, char *sentence, size_t size) {
     _putenv("LC_ALL=C");
     SetConsoleCtrlHandler(interrupt, TRUE);
     SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX);
+    if (user) snprintf(sentence, size, "--user is for systems with root");
+    return !user;
 }
+const char *process_user(void) { return NULL; }
 
 enum { MOST_MEMORY = 2000000000, WAITS = 2, PAUSE = 5 /* milliseconds */ };
 
 /* Windows passes one line. Between quotes a backslash counts only before a quote; paths have none.
  */
-static void make_line(char *line, size_t size, char *const *argv) {
+static void make_line(char *line, size_t size, const Program *p) {
     size_t at = 0;
-    for (int i = 0; argv[i] && at < size; i++)
-        at += (size_t)snprintf(line + at, size - at, "%s\"%s\"", i ? " " : "", argv[i]);
+    for (int i = 0; p->argv[i] && at < size; i++)
+        at += (size_t)snprintf(line + at, size - at, "%s\"%s\"", i ? " " : "", p->argv[i]);
+    if (p->calls && at < size)
+        snprintf(line + at, size - at, " \"%s\" \"%s\"", p->calls, p->results);
 }
 
 /* Seconds of a processor that the process has used. */
@@ -62,17 +67,17 @@ static HANDLE make_job(void) {
     return job;
 }
 
-ProcessResult process_run(char *const *argv, const char *output, double seconds) {
+ProcessResult process_run(const Program *program) {
     SECURITY_ATTRIBUTES inherit = {sizeof inherit, NULL, TRUE};
     STARTUPINFOA start = {.cb = sizeof start, .dwFlags = STARTF_USESTDHANDLES};
     PROCESS_INFORMATION process;
     char line[16384];
     DWORD status = 0;
-    make_line(line, sizeof line, argv);
+    make_line(line, sizeof line, program);
     start.hStdInput =
         CreateFileA("NUL", GENERIC_READ, FILE_SHARE_READ, &inherit, OPEN_EXISTING, 0, NULL);
-    start.hStdOutput =
-        CreateFileA(output, GENERIC_WRITE, FILE_SHARE_READ, &inherit, CREATE_ALWAYS, 0, NULL);
+    start.hStdOutput = CreateFileA(program->output, GENERIC_WRITE, FILE_SHARE_READ, &inherit,
+                                   CREATE_ALWAYS, 0, NULL);
     start.hStdError = start.hStdOutput;
     const BOOL started =
         CreateProcessA(NULL, line, NULL, NULL, TRUE, CREATE_NO_WINDOW | CREATE_SUSPENDED, NULL,
@@ -83,7 +88,7 @@ ProcessResult process_run(char *const *argv, const char *output, double seconds)
     const HANDLE job = make_job();
     AssignProcessToJobObject(job, process.hProcess);
     ResumeThread(process.hThread);
-    const bool ended = wait_for(process.hProcess, seconds);
+    const bool ended = wait_for(process.hProcess, program->seconds);
     if (!ended) {
         TerminateProcess(process.hProcess, 1);
         WaitForSingleObject(process.hProcess, INFINITE);
@@ -115,9 +120,16 @@ bool process_make_folder(char *path, size_t size) {
     return _mkdir(path) == 0 || errno == EEXIST;
 }
 
-bool process_make_folder_in(const char *parent, const char *name, char *path, size_t size) {
+bool process_make_folder_in(const char *parent, const char *name, bool theirs, char *path,
+                            size_t size) {
+    (void)theirs;
     snprintf(path, size, "%s/%s", parent, name);
     return _mkdir(path) == 0 || errno == EEXIST;
+}
+
+void process_keep(const char *folder, const char *program) {
+    (void)folder;
+    (void)program;
 }
 
 int process_cores(void) {

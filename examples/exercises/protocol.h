@@ -3,14 +3,13 @@
  *
  * The file of calls has a header for each call, and after it the bytes of the call's arrays. The
  * file of results has a result for each call that has returned, and after it the bytes of its
- * outputs. At the end comes a result with the call ALL_DONE: without it the function has crashed or
- * called exit. */
+ * outputs. Where one is missing the function has crashed or called exit. */
 #ifndef TAPEHEAD_EXERCISES_PROTOCOL_H
 #define TAPEHEAD_EXERCISES_PROTOCOL_H
 
 #include <stdint.h>
 
-enum { CALL_SIZES = 4, CALL_NUMBERS = 2, CALL_ARRAYS = 12, ALL_DONE = -1 };
+enum { CALL_SIZES = 4, CALL_NUMBERS = 2, CALL_ARRAYS = 12 };
 enum { ONLY_READ, WRITTEN, CARRIED }; /* what the function does with an array */
 
 typedef struct {
@@ -26,7 +25,7 @@ typedef struct {
 
 typedef struct {
     int64_t memory;    /* bytes of stack, heap and static memory, of a measured call */
-    int32_t call;      /* its number, from 0, or ALL_DONE */
+    int32_t call;      /* its number, from 0 */
     int32_t outside;   /* 1 + the array beside which something was written; else 0 */
     int32_t changed;   /* 1 + the input that was changed; else 0 */
     int32_t unwritten; /* bit i: nothing was written to array i, in a filled call */

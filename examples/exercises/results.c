@@ -154,14 +154,26 @@ static void write_output(FILE *file, const Marking *marking) {
     else json_write_string(file, mark->kind == MARK_RIGHT ? text : mark_names[mark->kind]);
 }
 
-static void write_test(FILE *file, const Marking *marking) {
+/* Is there a mark for each exercise? */
+static bool is_whole(const Results *results) {
+    for (int i = 0; i < results->n; i++)
+        if (results->list[i].mark.kind == MARK_NOT_MARKED) return false;
+    return true;
+}
+
+static void write_head(FILE *file, const Exercise *e) {
+    char name[64];
+    exercise_file(e, name, sizeof name);
+    fprintf(file, "  {\"number\": \"%d\", \"name\": \"%s\", ", e->number, name);
+}
+
+static void write_test(FILE *file, const Marking *marking, bool scores) {
     const Mark *mark = &marking->mark;
     const bool right = mark->kind == MARK_RIGHT;
-    char name[64];
-    exercise_file(marking->exercise, name, sizeof name);
-    fprintf(file, "  {\"number\": \"%d\", \"name\": \"%s\", \"score\": %d, \"max_score\": 1, ",
-            marking->exercise->number, name, right);
-    fprintf(file, "\"status\": \"%s\", \"output\": ", right ? "passed" : "failed");
+    write_head(file, marking->exercise);
+    if (scores) fprintf(file, "\"score\": %d, ", right);
+    fprintf(file,
+            "\"max_score\": 1, \"status\": \"%s\", \"output\": ", right ? "passed" : "failed");
     write_output(file, marking);
     fprintf(file, ", \"extra_data\": {\"result\": \"%s\"", mark_names[mark->kind]);
     if (mark->mistake) fprintf(file, ", \"mistake\": \"%s\"", mark->mistake);
@@ -176,13 +188,30 @@ static void write_test(FILE *file, const Marking *marking) {
 
 void results_write_json(FILE *file, const void *data) {
     const Results *results = data;
-    int score = 0;
-    for (int i = 0; i < results->n; i++) score += results->list[i].mark.kind == MARK_RIGHT;
-    fprintf(file, "{\"score\": %d, \"output\": \"%d of %d %s right.\", \"tests\": [\n", score,
-            score, results->n, score == 1 ? "is" : "are");
+    const bool whole = is_whole(results);
+    int right = 0;
+    for (int i = 0; i < results->n; i++) right += results->list[i].mark.kind == MARK_RIGHT;
+    if (whole) fprintf(file, "{\"score\": %d, \"output\": \"", right);
+    else fprintf(file, "{\"output\": \"failed: not marked, see below. ");
+    fprintf(file, "%d of %d %s right (seed %llu).\", \"tests\": [\n", right, results->n,
+            right == 1 ? "is" : "are", (unsigned long long)results->seed);
     for (int i = 0; i < results->n; i++) {
-        write_test(file, &results->list[i]);
+        write_test(file, &results->list[i], whole);
         fprintf(file, i + 1 < results->n ? ",\n" : "\n");
+    }
+    fprintf(file, "]}\n");
+}
+
+void results_write_unmarked(FILE *file, const void *data) {
+    const Results *results = data;
+    fprintf(file, "{\"output\": \"failed: not marked. The marker has not come to its end.\", "
+                  "\"tests\": [\n");
+    for (int i = 0; i < results->n; i++) {
+        write_head(file, results->list[i].exercise);
+        fprintf(file,
+                "\"max_score\": 1, \"status\": \"failed\", \"output\": \"not marked\", "
+                "\"extra_data\": {\"result\": \"%s\"}}%s\n",
+                mark_names[MARK_NOT_MARKED], i + 1 < results->n ? "," : "");
     }
     fprintf(file, "]}\n");
 }

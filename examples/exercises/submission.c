@@ -2,6 +2,7 @@
 #include "submission.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,16 +112,186 @@ bool submission_is_empty(const char *text, const char *function) {
     return bodies > 0 && empty;
 }
 
-enum { MOST_TEXT = 1 << 20 };
-
 SubmissionState submission_look(const char *path, const char *function) {
     struct stat status;
     if (stat(path, &status) != 0) return SUBMISSION_MISSING;
-    if (!S_ISREG(status.st_mode)) return SUBMISSION_WRITTEN; /* a pipe: reading may not end */
-    char *text = submission_read(path, MOST_TEXT);
+    char *text = submission_read(path, SUBMISSION_MOST);
     const bool empty = text && submission_is_empty(text, function);
     free(text);
     return empty ? SUBMISSION_EMPTY : SUBMISSION_WRITTEN;
+}
+
+/* ---- may a file be read? --------------------------------------------------------------------- */
+
+static const char *kind_of(const struct stat *status) {
+    if (S_ISDIR(status->st_mode)) return "a folder";
+    if (S_ISFIFO(status->st_mode)) return "a pipe";
+    return S_ISREG(status->st_mode) ? NULL : "a device";
+}
+
+/* Is the file, or what it is a link to, in the folder? */
+static bool lies_in(const char *folder, const char *path) {
+    char *here = realpath(folder, NULL), *there = realpath(path, NULL);
+    const size_t n = here ? strlen(here) : 0;
+    const bool inside = here && there && strncmp(here, there, n) == 0 &&
+                        (strchr("/\\", there[n]) || (n && strchr("/\\", here[n - 1])));
+    free(here);
+    free(there);
+    return inside;
+}
+
+static bool can_be_read(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (file) fclose(file);
+    return file;
+}
+
+#ifdef _WIN32
+#define lstat stat
+#endif
+
+bool submission_refusal(const char *folder, const char *name, char *sentence, size_t size) {
+    char path[4096];
+    struct stat status;
+    *sentence = '\0';
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (stat(path, &status) != 0) {
+        if (lstat(path, &status) != 0) return false; /* it is missing */
+        snprintf(sentence, size, "%s is a link to nothing", name);
+    } else if (kind_of(&status)) {
+        snprintf(sentence, size, "%s is %s, and not a file", name, kind_of(&status));
+    } else if (!lies_in(folder, path)) {
+        snprintf(sentence, size, "%s is a link to a file outside of its folder", name);
+    } else if (status.st_size > SUBMISSION_MOST) {
+        snprintf(sentence, size, "%s has more than %d bytes", name, SUBMISSION_MOST);
+    } else if (!can_be_read(path)) {
+        snprintf(sentence, size, "%s cannot be read", name);
+    }
+    return *sentence;
+}
+
+/* ---- may it be compiled? --------------------------------------------------------------------- */
+
+/* Removes a backslash at the end of a line with the line's end, as the compiler does. */
+static void join_lines(char *text) {
+    char *to = text;
+    for (const char *at = text; *at;) {
+        const char *next = at + 1;
+        if (*at == '\\' && *next == '\r') next++;
+        if (*at == '\\' && *next == '\n') at = next + 1;
+        else *to++ = *at++;
+    }
+    *to = '\0';
+}
+
+static bool is_word(const char *at, size_t length, const char *word) {
+    return length == strlen(word) && memcmp(at, word, length) == 0;
+}
+
+/* "math.h", "04_softmax.h", "sys/time.h", and neither a path from the root nor one that goes up. */
+static bool stays_here(const char *operand) {
+    const char end = *operand == '<' ? '>' : '"';
+    if (*operand != '<' && *operand != '"') return false;
+    const size_t n = strcspn(operand + 1, "\n");
+    const char *last = memchr(operand + 1, end, n);
+    const size_t length = last ? (size_t)(last - operand - 1) : n;
+    for (size_t i = 1; i <= length; i++)
+        if (operand[i] == '\\' || operand[i] == ':' || (operand[i] == '.' && operand[i + 1] == '.'))
+            return false;
+    return operand[1] != '/';
+}
+
+/* Just after the # at the beginning of a line; NULL if there is none. */
+static const char *directive(const char *line) {
+    line = skip_space(line);
+    if (*line == '#') return line + 1;
+    return strncmp(line, "%:", 2) == 0 ? line + 2 : NULL;
+}
+
+/* `blanked` is the text without comments and strings. The operand of an #include that is a path to
+ * somewhere else, or is not there before macros are replaced; NULL if there is none. */
+static const char *foreign_include(const char *text, const char *blanked) {
+    static const char *const words[] = {"include", "include_next", "import", "embed"};
+    for (const char *line = blanked; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *word = directive(line);
+        if (!word) continue;
+        word = skip_space(word);
+        size_t length = 0;
+        while (is_letter(word[length])) length++;
+        const char *operand = text + (skip_space(word + length) - blanked);
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (is_word(word, length, words[i]) && !stays_here(operand)) return operand;
+    }
+    return NULL;
+}
+
+static bool has_assembler(const char *blanked) {
+    static const char *const words[] = {"asm", "__asm", "__asm__"};
+    for (const char *at = blanked; *at; at++) {
+        size_t length = 0;
+        while (is_letter(at[length])) length++;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (is_word(at, length, words[i])) return true;
+        if (length) at += length - 1;
+    }
+    return false;
+}
+
+bool submission_reaches_out(const char *path, char *sentence, size_t size) {
+    char *text = submission_read(path, SUBMISSION_MOST);
+    char *blanked = text ? malloc(strlen(text) + 1) : NULL;
+    *sentence = '\0';
+    if (blanked) {
+        join_lines(text);
+        strcpy(blanked, text);
+        blank(blanked);
+        const char *operand = foreign_include(text, blanked);
+        if (operand)
+            snprintf(
+                sentence, size,
+                "#include %.*s: a file of this folder or of the C library, by its name, can be "
+                "included, and no other",
+                (int)strcspn(operand, "\r\n"), operand);
+        else if (has_assembler(blanked))
+            snprintf(sentence, size, "it has asm in it: write it in C");
+    }
+    free(text);
+    free(blanked);
+    return *sentence;
+}
+
+/* ---- files with other names ------------------------------------------------------------------ */
+
+/* Has this name the number or the name of the exercise: "04_softmax (1).c", "4-Softmax.C",
+ * "softmax.c.txt"? */
+static bool is_meant(const char *file, int number, const char *name) {
+    const size_t digits = strspn(file, "0123456789");
+    const size_t length = strlen(name);
+    const char *rest = file + digits + strspn(file + digits, "_- ");
+    char suffix[4] = "";
+    const char *dot = strrchr(file, '.');
+    if (dot) snprintf(suffix, sizeof suffix, "%s", dot + 1);
+    if (!strchr("cCt", *suffix)) return false; /* and no header, and no picture */
+    for (size_t i = 0; i < length; i++)
+        if (tolower((unsigned char)rest[i]) != name[i]) return digits && atoi(file) == number;
+    return !is_letter(rest[length]) || rest[length] == '_';
+}
+
+void submission_other_name(const char *folder, int number, const char *name, char *sentence,
+                           size_t size) {
+    char right[64];
+    *sentence = '\0';
+    snprintf(right, sizeof right, "%02d_%s.c", number, name);
+    DIR *list = opendir(folder);
+    for (struct dirent *item; list && !*sentence && (item = readdir(list));) {
+        if (strcmp(item->d_name, right) == 0) {
+            *sentence = '\0';
+            break;
+        }
+        if (is_meant(item->d_name, number, name))
+            snprintf(sentence, size, "%.80s is there; %s is not", item->d_name, right);
+    }
+    if (list) closedir(list);
 }
 
 /* ---- what the compiler says ------------------------------------------------------------------ */

@@ -7,8 +7,20 @@
 
 typedef enum { SUBMISSION_WRITTEN, SUBMISSION_EMPTY, SUBMISSION_MISSING } SubmissionState;
 
-/* A file that cannot be read as a text counts as written: the compiler says what is wrong. */
+enum { SUBMISSION_MOST = 1 << 20 }; /* bytes of a file */
+
+/* The file of this name in a folder is not one to be read: a pipe, a link out of the folder. A file
+ * that is missing is not refused. */
+bool submission_refusal(const char *folder, const char *name, char *sentence, size_t size);
+
 SubmissionState submission_look(const char *path, const char *function);
+
+/* Does a text include a file of another folder, or is there assembler in it, which could? */
+bool submission_reaches_out(const char *path, char *sentence, size_t size);
+
+/* "04_softmax (1).c is there; 04_softmax.c is not", if a file seems to be meant; else "". */
+void submission_other_name(const char *folder, int number, const char *name, char *sentence,
+                           size_t size);
 
 /* Is every body of this function in a C text empty, but for comments, semicolons and (void)x? False
  * if there is no body. */

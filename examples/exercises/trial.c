@@ -1,178 +1,15 @@
 /* trial.c - a student's function in a process of its own: see trial.h. */
 #include "trial.h"
 
-#include "../../tensor/tensor.h"
 #include "process.h"
 #include "submission.h"
-#include "texts.h"
 
-#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* ---- the place ------------------------------------------------------------------------------- */
-
-__attribute__((format(printf, 3, 4))) static bool write_text(const char *folder, const char *name,
-                                                             const char *format, ...) {
-    char path[PATH_SIZE];
-    va_list arguments;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "wb");
-    if (!file) return false;
-    va_start(arguments, format);
-    const bool written = vfprintf(file, format, arguments) >= 0;
-    va_end(arguments);
-    return fclose(file) == 0 && written;
-}
-
-/* Splits $CC, or "cc", at its spaces. */
-static bool find_compiler(Place *place) {
-    static char words[1024];
-    const char *cc = getenv("CC");
-    int n = 0;
-    snprintf(words, sizeof words, "%s", cc && *cc ? cc : "cc");
-    for (char *word = strtok(words, " "); word && n < 15; word = strtok(NULL, " "))
-        place->compiler[n++] = word;
-    return n > 0;
-}
-
-static bool runs(const Place *place, char *compiler, char *messages) {
-    char version[] = "--version";
-    char *const argv[] = {compiler, version, NULL};
-    return process_run(argv, messages, COMPILER_SECONDS).end == PROCESS_ENDED;
-}
-
-/* make's cc, or else the names that compilers have where there is no cc. */
-static bool compiler_runs(Place *place) {
-    static char gcc[] = "gcc", clang[] = "clang";
-    char messages[PATH_SIZE];
-    snprintf(messages, sizeof messages, "%s/messages", place->folder);
-    if (runs(place, place->compiler[0], messages)) return true;
-    if (getenv("CC") && *getenv("CC")) return false;
-    char *const other[] = {gcc, clang};
-    char *const cc = place->compiler[0];
-    for (int i = 0; i < 2; i++) {
-        place->compiler[0] = other[i];
-        if (runs(place, other[i], messages)) return true;
-    }
-    place->compiler[0] = cc;
-    return false;
-}
-
-bool place_make(Place *place, const char *submission, char *sentence, size_t size) {
-    struct stat status;
-    *place = (Place){.submission = submission};
-    if (stat(submission, &status) != 0 || !S_ISDIR(status.st_mode)) {
-        tensor_snprintf(sentence, size, "%s: there is no such folder; --submission names one",
-                        submission);
-        return false;
-    }
-    if (!process_make_folder(place->folder, sizeof place->folder)) {
-        snprintf(sentence, size, "there is no place for temporary files; TMPDIR may name one");
-        return false;
-    }
-    bool ok = true;
-    for (int i = 0; i < num_texts && ok; i++)
-        ok = write_text(place->folder, texts[i].name, "%s", (const char *)texts[i].text);
-    if (!ok) tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
-    else if (!find_compiler(place) || !compiler_runs(place)) {
-        tensor_snprintf(sentence, size,
-                        "there is no C compiler %s: install gcc or clang, or name yours, CC=gcc-12",
-                        place->compiler[0] ? place->compiler[0] : "");
-        ok = false;
-    }
-    if (!ok) place_remove(place);
-    return ok;
-}
-
-/* Removes a folder of files and of folders of files. */
-static void remove_folder(const char *path, int depth) {
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
-        char name[PATH_SIZE];
-        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0) continue;
-        snprintf(name, sizeof name, "%s/%s", path, item->d_name);
-        if (unlink(name) != 0 && depth > 0) remove_folder(name, depth - 1);
-    }
-    closedir(folder);
-    rmdir(path);
-}
-
-void place_remove(Place *place) {
-    if (*place->folder) remove_folder(place->folder, 1);
-    *place->folder = '\0';
-}
 
 /* ---- compiling ------------------------------------------------------------------------------- */
-
-/* "softmax_backward(size[0], array[0], array[1], array[2])" */
-static void print_call(const Exercise *e, char *text, size_t size) {
-    int sizes = 0, numbers = 0, arrays = 0;
-    size_t at = (size_t)snprintf(text, size, "%s(", e->function);
-    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER && at < size; p++) {
-        const char *comma = p > e->parameter ? ", " : "";
-        if (p->kind == SIZE)
-            at += (size_t)snprintf(text + at, size - at, "%ssize[%d]", comma, sizes++);
-        else if (p->kind == DOUBLE)
-            at += (size_t)snprintf(text + at, size - at, "%snumber[%d]", comma, numbers++);
-        else at += (size_t)snprintf(text + at, size - at, "%sarray[%d]", comma, arrays++);
-    }
-}
-
-/* call.h, by which harness.c calls the function. */
-static bool write_call(const Exercise *e, const char *folder) {
-    char name[64], call[512];
-    exercise_file(e, name, sizeof name);
-    print_call(e, call, sizeof call);
-    return write_text(
-        folder, "call.h",
-        "#include \"%s.h\"\n"
-        "static void call(const int *size, const double *number, void *const *array) {\n"
-        "    (void)number;\n    %s);\n}\n",
-        name, call);
-}
-
-/* -O0: what is written is what happens, also where it is undefined. The student may have a main. */
-static ProcessResult compile(const Place *place, const char *file, const char *folder,
-                             const char *program, const char *messages) {
-    static const char *const flags[] = {
-        "-std=gnu11",
-        "-O0",
-        "-Wall",
-        "-Dmain=students_main",
-#ifdef __APPLE__
-        "-DNO_WRAP",
-#else
-        "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
-#endif
-#if !defined __APPLE__ && !defined _WIN32
-        "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",
-        "-Wl,--wrap=mmap",
-#endif
-    };
-    char here[PATH_SIZE + 2], headers[PATH_SIZE], harness[PATH_SIZE];
-    const char *argv[40];
-    int n = 0;
-    snprintf(here, sizeof here, "-I%s", folder);
-    snprintf(headers, sizeof headers, "-I%s", place->folder);
-    snprintf(harness, sizeof harness, "%s/harness.c", place->folder);
-    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) argv[n++] = flags[i];
-    argv[n++] = headers;
-    argv[n++] = here;
-    argv[n++] = file;
-    argv[n++] = harness;
-    argv[n++] = "-o";
-    argv[n++] = program;
-    argv[n++] = "-lm";
-    argv[n] = NULL;
-    return process_run((char *const *)argv, messages, COMPILER_SECONDS);
-}
 
 /* Only what concerns the student's own file. */
 static void read_warning(Trial *trial, const char *text, const char *name) {
@@ -180,39 +17,72 @@ static void read_warning(Trial *trial, const char *text, const char *name) {
     if (strncmp(trial->warning, name, strlen(name)) != 0) *trial->warning = '\0';
 }
 
-static void end(Trial *trial, TrialEnd how, const char *sentence) {
+__attribute__((format(printf, 3, 4))) static void end(Trial *trial, TrialEnd how,
+                                                      const char *sentence, ...) {
+    va_list arguments;
+    va_start(arguments, sentence);
     trial->end = how;
-    snprintf(trial->sentence, sizeof trial->sentence, "%s", sentence);
+    vsnprintf(trial->sentence, sizeof trial->sentence, sentence, arguments);
+    va_end(arguments);
+}
+
+/* Is there a file that may be compiled? If not, the trial ends. */
+static bool look(Trial *trial, const Exercise *e, const Place *place) {
+    char name[64], file[80], path[PATH_SIZE];
+    exercise_file(e, name, sizeof name);
+    snprintf(file, sizeof file, "%s.c", name);
+    place_path(place, "source", file, "", path);
+    if (submission_refusal(place->submission, file, trial->sentence, sizeof trial->sentence)) {
+        trial->end = TRIAL_REFUSED;
+        return false;
+    }
+    if (submission_look(path, e->function) != SUBMISSION_WRITTEN) {
+        trial->end = TRIAL_EMPTY;
+        submission_other_name(place->submission, e->number, e->name, trial->sentence,
+                              sizeof trial->sentence);
+        return false;
+    }
+    if (submission_reaches_out(path, trial->sentence, sizeof trial->sentence)) {
+        trial->end = TRIAL_REFUSED;
+        return false;
+    }
+    return true;
+}
+
+/* The file does not compile, or the machine has failed. */
+static void explain_compiler(Trial *trial, const Exercise *e, const Place *place,
+                             ProcessResult result, const char *text, const char *name) {
+    submission_error(text, e->function, trial->sentence, sizeof trial->sentence);
+    trial->end = TRIAL_NO_COMPILE;
+    if (result.end == PROCESS_ENDED && strncmp(trial->sentence, name, strlen(name)) == 0) return;
+    if (!place_can_compile(place, e)) end(trial, TRIAL_IMPOSSIBLE, "the compiler fails");
+    else if (result.end == PROCESS_TIMED_OUT)
+        end(trial, TRIAL_NO_COMPILE, "the compiler did not end");
 }
 
 void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
-    char name[64], file[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE + 16];
-    *trial = (Trial){.stopped = -1};
+    char name[64], folder[PATH_SIZE], messages[PATH_SIZE];
+    *trial = (Trial){.stopped = -1, .place = place};
+    if (!look(trial, e, place)) return;
     exercise_file(e, name, sizeof name);
-    snprintf(file, sizeof file, "%s%s/%s.c", *place->submission == '-' ? "./" : "",
-             place->submission, name);
-    if (submission_look(file, e->function) != SUBMISSION_WRITTEN) {
-        trial->end = TRIAL_EMPTY;
-        return;
-    }
-    if (!process_make_folder_in(place->folder, name, folder, sizeof folder) ||
-        !write_call(e, folder)) {
+    if (!process_make_folder_in(place->folder, name, true, folder, sizeof folder) ||
+        !place_has_room(place, 1 << 16)) {
         end(trial, TRIAL_IMPOSSIBLE, "the folder of temporary files is full");
         return;
     }
-    snprintf(trial->program, sizeof trial->program, "%.4000s/program.exe", folder);
-    snprintf(trial->printed, sizeof trial->printed, "%.4000s/printed", folder);
-    snprintf(messages, sizeof messages, "%s/messages", folder);
-    const ProcessResult result = compile(place, file, folder, trial->program, messages);
-    char *text = submission_read(messages, 1 << 20);
-    if (result.end == PROCESS_ENDED && result.status == 0) {
-        read_warning(trial, text ? text : "", name);
-    } else if (result.end == PROCESS_TIMED_OUT) {
-        end(trial, TRIAL_NO_COMPILE, "the compiler did not end");
-    } else {
-        trial->end = TRIAL_NO_COMPILE;
-        submission_error(text ? text : "", e->function, trial->sentence, sizeof trial->sentence);
+    if (!place_prepare(place, e)) {
+        end(trial, TRIAL_IMPOSSIBLE, "the compiler fails");
+        return;
     }
+    place_path(place, name, "program.exe", "", trial->program);
+    place_path(place, name, "printed", "", trial->printed);
+    place_path(place, name, "messages", "", messages);
+    const ProcessResult result = place_compile(place, e);
+    process_keep(folder, trial->program);
+    char *text = submission_read(messages, 1 << 20);
+    if (result.end == PROCESS_ENDED && result.status == 0)
+        read_warning(trial, text ? text : "", name);
+    else explain_compiler(trial, e, place, result, text ? text : "", name);
     free(text);
 }
 
@@ -284,24 +154,22 @@ static bool read_extra(Trial *trial, const Exercise *e, const CallResult *result
     return ok;
 }
 
-/* Reads the results and returns the number of the last call; ALL_DONE if the function has returned
- * from every call. The student's program may have written anything to the file. */
-static int read_results(Trial *trial, const Exercise *e, const char *path) {
+/* Reads the results. The student's program may have written anything to the file: only outputs for
+ * a call that was to be made are taken, and diagnosis.c compares all of them. */
+static void read_results(Trial *trial, const Exercise *e, const char *path) {
     FILE *file = fopen(path, "rb");
     CallResult result;
-    int last = -2;
     while (file && fread(&result, sizeof result, 1, file) == 1) {
-        last = result.call;
-        if (last == trial->calls.n || last == trial->calls.n + 1) {
+        const int call = result.call;
+        if (call < 0 || call > trial->calls.n + 1) break;
+        if (call >= trial->calls.n) {
             if (!read_extra(trial, e, &result, file)) break;
             continue;
         }
-        if (last < 0 || last > trial->calls.n) break;
-        if (!read_outputs(e, &trial->calls.call[last], file)) break;
-        trial->result[last] = result;
+        if (!read_outputs(e, &trial->calls.call[call], file)) break;
+        trial->result[call] = result;
     }
     if (file) fclose(file);
-    return last;
 }
 
 /* The first call of the next input. */
@@ -316,13 +184,6 @@ static int first_undone(const Trial *trial, int from) {
     return from;
 }
 
-/* harness.c makes the file of results before it calls the function. */
-static bool exists(const char *path) {
-    FILE *file = fopen(path, "rb");
-    if (file) fclose(file);
-    return file;
-}
-
 bool trial_has_results(const Trial *trial) {
     for (int i = 0; i < trial->calls.n; i++)
         if (trial->result[i].call >= 0) return true;
@@ -334,39 +195,74 @@ typedef struct {
     char calls[PATH_SIZE + 32], results[PATH_SIZE + 32];
 } Files;
 
+static void name_files(const Trial *trial, Files *files) {
+    snprintf(files->calls, sizeof files->calls, "%s.calls", trial->program);
+    snprintf(files->results, sizeof files->results, "%s.results", trial->program);
+}
+
+/* The bytes of all results. */
+static int64_t most_results(const Trial *trial, const Exercise *e) {
+    int64_t bytes = 0;
+    for (int i = 0; i < trial->calls.n + 2; i++) {
+        const Call *call = &trial->calls.call[i < trial->calls.n ? i : 0];
+        bytes += (int64_t)sizeof(CallResult);
+        for (int k = 0; exercise_array(e, k); k++)
+            if (is_output(exercise_array(e, k)))
+                bytes += call_length(e, call, k) * (int64_t)sizeof(double);
+    }
+    return bytes;
+}
+
 /* Why did the program stop, when it had to make another call? */
-static void explain_end(Trial *trial, ProcessResult ended, const Files *files) {
-    if (ended.end == PROCESS_TIMED_OUT) trial->end = TRIAL_TIMEOUT;
+static void explain_end(Trial *trial, const Exercise *e, ProcessResult ended) {
+    if (ended.end == PROCESS_NOT_STARTED)
+        end(trial, TRIAL_IMPOSSIBLE, "the program cannot be started");
+    else if (ended.end == PROCESS_TIMED_OUT) trial->end = TRIAL_TIMEOUT;
     else if (ended.end == PROCESS_KILLED)
-        end(trial, TRIAL_CRASH, process_signal_text(ended.status));
-    else if (!exists(files->results)) end(trial, TRIAL_IMPOSSIBLE, "the program cannot be started");
+        end(trial, TRIAL_CRASH, "%s", process_signal_text(ended.status));
+    else if (!place_has_room(trial->place, most_results(trial, e)))
+        end(trial, TRIAL_IMPOSSIBLE, "the folder of temporary files is full");
     else trial->end = TRIAL_EXIT;
 }
 
-/* Makes the calls from `first` to `last` - 1. Returns the call at which the program stopped, or
- * `last`. */
-static int run(Trial *trial, const Exercise *e, Files *files, int first, int last, int seconds) {
-    char from[16], to[16];
-    char *argv[] = {trial->program, files->calls, files->results, from, to, NULL};
+static ProcessResult start(const Trial *trial, const Exercise *e, const Files *files, int first,
+                           int last, int seconds) {
+    char folder[PATH_SIZE], name[64], from[16], to[16], path[PATH_SIZE];
+    char *argv[] = {path, from, to, NULL};
+    exercise_file(e, name, sizeof name);
+    place_path(trial->place, name, "", "", folder);
+    snprintf(path, sizeof path, "%s", trial->program);
     snprintf(from, sizeof from, "%d", first);
-    snprintf(to, sizeof to, "%d", last < trial->calls.n ? last : last + 2); /* the extra calls */
-    remove(files->results);
-    const ProcessResult ended = process_run(argv, trial->printed, seconds);
-    const int read = read_results(trial, e, files->results);
+    snprintf(to, sizeof to, "%d", last);
+    const Program program = {.argv = argv,
+                             .folder = folder,
+                             .output = trial->printed,
+                             .seconds = seconds,
+                             .calls = files->calls,
+                             .results = files->results,
+                             .most = most_results(trial, e)};
+    return process_run(&program);
+}
+
+/* Makes the calls from `first` to `last` - 1. Returns the first call without a result, or `last`.
+ */
+static int run(Trial *trial, const Exercise *e, Files *files, int first, int last, int seconds) {
+    const int extra = last < trial->calls.n ? 0 : 2; /* calls after the last one */
+    const ProcessResult ended = start(trial, e, files, first, last + extra, seconds);
+    read_results(trial, e, files->results);
     const int stopped = first_undone(trial, first);
-    if (read == ALL_DONE || stopped >= last) return last;
+    if (stopped >= last) return last;
     if (ended.end == PROCESS_TIMED_OUT) trial->timeouts++;
     if (trial->stopped < 0) {
         trial->stopped = stopped;
-        explain_end(trial, ended, files);
+        explain_end(trial, e, ended);
     }
     return stopped;
 }
 
 /* Copies the calls, and writes them for the program; false if there is no room. */
 static bool begin(Trial *trial, const Exercise *e, const Calls *calls, Files *files) {
-    snprintf(files->calls, sizeof files->calls, "%s.calls", trial->program);
-    snprintf(files->results, sizeof files->results, "%s.results", trial->program);
+    name_files(trial, files);
     trial->calls = calls_copy(e, calls);
     trial->result = calloc((size_t)calls->n + 1, sizeof *trial->result);
     if (!trial->calls.n || !trial->result || !write_calls(e, calls, files->calls)) {
@@ -404,8 +300,7 @@ void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls) {
 }
 
 void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given, int i) {
-    char calls[PATH_SIZE + 32], results[PATH_SIZE + 32], first[] = "0", end[] = "1";
-    char program[PATH_SIZE];
+    Files files;
     Call call;
     if (!call_copy(e, &call, &given->call[i])) return;
     for (int k = 0; call.carries && exercise_array(e, k); k++)
@@ -413,16 +308,10 @@ void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given
             memcpy(call.array[k], trial->calls.call[i - 1].array[k],
                    (size_t)call_length(e, &call, k) * sizeof(double));
     call.carries = false;
-    snprintf(program, sizeof program, "%s", trial->program);
-    snprintf(calls, sizeof calls, "%s.calls", program);
-    snprintf(results, sizeof results, "%s.results", program);
-    FILE *file = fopen(calls, "wb");
+    name_files(trial, &files);
+    FILE *file = fopen(files.calls, "wb");
     const bool written = file && write_call_bytes(e, &call, false, file);
-    if (file && fclose(file) == 0 && written) {
-        char *argv[] = {program, calls, results, first, end, NULL};
-        process_run(argv, trial->printed, MORE_SECONDS);
-        remove(results);
-    }
+    if (file && fclose(file) == 0 && written) start(trial, e, &files, 0, 1, MORE_SECONDS);
     call_free(&call);
 }
 

@@ -4,33 +4,24 @@
 #define TAPEHEAD_EXERCISES_TRIAL_H
 
 #include "calls.h"
+#include "place.h"
 #include "protocol.h"
 
-enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024 };
-enum { TRIAL_SECONDS = 10, MORE_SECONDS = 1, COMPILER_SECONDS = 60, MOST_TIMEOUTS = 3 };
-
-/* Where everything is. */
-typedef struct {
-    const char *submission;     /* the folder of the student's files */
-    char folder[PATH_SIZE / 4]; /* of temporary files */
-    char *compiler[16];         /* the words of $CC, or cc; NULL after the last one */
-} Place;
-
-/* Finds the compiler, makes the folder and puts the headers there; false with a sentence. */
-bool place_make(Place *place, const char *submission, char *sentence, size_t size);
-void place_remove(Place *place);
+enum { TRIAL_SECONDS = 10, MORE_SECONDS = 1, MOST_TIMEOUTS = 3 };
 
 typedef enum {
     TRIAL_DONE,       /* the function has returned from every call */
-    TRIAL_EMPTY,      /* there is no file, or its backward is empty */
+    TRIAL_EMPTY,      /* there is no file, or its backward is empty; sentence: what may be meant */
+    TRIAL_REFUSED,    /* sentence: why the file is not read */
     TRIAL_NO_COMPILE, /* sentence: the first error */
     TRIAL_CRASH,      /* sentence: why */
     TRIAL_EXIT,       /* it has called exit */
     TRIAL_TIMEOUT,    /* it ran longer than TRIAL_SECONDS */
-    TRIAL_IMPOSSIBLE  /* sentence: what the marker could not do */
+    TRIAL_IMPOSSIBLE  /* sentence: what the machine could not do */
 } TrialEnd;
 
 typedef struct {
+    const Place *place;
     TrialEnd end;
     char sentence[SENTENCE_SIZE];
     char warning[SENTENCE_SIZE]; /* the first warning of the compiler, "" if there is none */

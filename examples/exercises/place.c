@@ -1,0 +1,375 @@
+/* place.c - the folder of temporary files and the compiler: see place.h. */
+#include "place.h"
+
+#include "../../tensor/tensor.h"
+#include "process.h"
+#include "submission.h"
+#include "texts.h"
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char kit[] = "kit", source[] = "source";
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+void place_path(const Place *place, const char *folder, const char *name, const char *suffix,
+                char path[PATH_SIZE]) {
+    snprintf(path, PATH_SIZE, "%.1023s/%.255s/%.255s%.63s", place->folder, folder, name, suffix);
+}
+
+/* The same for a program that runs in one of the place's folders: its user may not see the folders
+ * above the place. */
+static void near_path(const Place *place, const char *folder, const char *name, const char *suffix,
+                      char path[PATH_SIZE]) {
+#ifdef _WIN32
+    place_path(place, folder, name, suffix, path);
+#else
+    (void)place;
+    snprintf(path, PATH_SIZE, "../%.255s/%.255s%.63s", folder, name, suffix);
+#endif
+}
+
+static bool write_bytes(const char *path, const char *bytes, size_t n) {
+    FILE *file = fopen(path, "wb");
+    if (!file) return false;
+    const bool written = fwrite(bytes, 1, n, file) == n;
+    return fclose(file) == 0 && written;
+}
+
+static bool write_text(const Place *place, const char *name, const char *text) {
+    char path[PATH_SIZE];
+    place_path(place, kit, name, "", path);
+    return write_bytes(path, text, strlen(text));
+}
+
+/* Removes a folder of files and of folders of files. */
+static void remove_folder(const char *path, int depth) {
+    DIR *folder = opendir(path);
+    if (!folder) return;
+    for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
+        char name[PATH_SIZE];
+        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0) continue;
+        snprintf(name, sizeof name, "%s/%s", path, item->d_name);
+        if (unlink(name) != 0 && depth > 0) remove_folder(name, depth - 1);
+    }
+    closedir(folder);
+    rmdir(path);
+}
+
+bool place_has_room(const Place *place, int64_t bytes) {
+    static const char zeros[1 << 16];
+    char path[PATH_SIZE];
+    place_path(place, kit, "room", "", path);
+    FILE *file = fopen(path, "wb");
+    bool ok = file;
+    for (; bytes > 0 && ok; bytes -= (int64_t)sizeof zeros)
+        ok = fwrite(zeros, 1, sizeof zeros, file) == sizeof zeros;
+    if (file && fclose(file) != 0) ok = false;
+    remove(path);
+    return ok;
+}
+
+/* ---- the compiler ---------------------------------------------------------------------------- */
+
+/* Splits $CC, or "cc", at its spaces. It does not run in this folder, so a relative path becomes an
+ * absolute one. */
+static bool find_compiler(Place *place) {
+    static char words[1024];
+    const char *cc = getenv("CC");
+    int n = 0;
+    snprintf(words, sizeof words, "%s", cc && *cc ? cc : "cc");
+    for (char *word = strtok(words, " "); word && n < 15; word = strtok(NULL, " "))
+        place->compiler[n++] = word;
+    if (n == 0) return false;
+    if (strpbrk(place->compiler[0], "/\\")) {
+        char *path = realpath(place->compiler[0], NULL);
+        if (path && strlen(path) < sizeof place->compiler_path)
+            place->compiler[0] = strcpy(place->compiler_path, path);
+        free(path);
+    }
+    return true;
+}
+
+static bool runs(const Place *place, char *compiler) {
+    char version[] = "--version", folder[PATH_SIZE], messages[PATH_SIZE];
+    char *const argv[] = {compiler, version, NULL};
+    place_path(place, kit, "", "", folder);
+    place_path(place, kit, "messages", "", messages);
+    const Program program = {argv, folder, messages, COMPILER_SECONDS, .own = false};
+    return process_run(&program).end == PROCESS_ENDED;
+}
+
+/* make's cc, or else the names that compilers have where there is no cc. */
+static bool compiler_runs(Place *place) {
+    static char gcc[] = "gcc", clang[] = "clang";
+    if (runs(place, place->compiler[0])) return true;
+    if (getenv("CC") && *getenv("CC")) return false;
+    char *const other[] = {gcc, clang};
+    char *const cc = place->compiler[0];
+    for (int i = 0; i < 2; i++) {
+        place->compiler[0] = other[i];
+        if (runs(place, other[i])) return true;
+    }
+    place->compiler[0] = cc;
+    return false;
+}
+
+/* -O0: what is written is what happens, also where it is undefined. */
+#define COMPILES "-std=gnu11", "-O0", "-Wall"
+
+/* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
+static bool compile_kit(const Place *place, const char *name) {
+    char file[PATH_SIZE], object[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
+    const char *flags[] = {COMPILES, "-c", file, "-o", object, NULL};
+    const char *argv[40];
+    int n = 0;
+    near_path(place, kit, name, ".c", file);
+    near_path(place, kit, name, ".o", object);
+    place_path(place, kit, "", "", folder);
+    place_path(place, kit, name, ".messages", messages);
+    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
+    for (int i = 0; flags[i]; i++) argv[n++] = flags[i];
+    argv[n] = NULL;
+    const Program program = {(char *const *)argv, folder, messages, COMPILER_SECONDS, .own = true};
+    const ProcessResult result = process_run(&program);
+    return result.end == PROCESS_ENDED && result.status == 0;
+}
+
+/* `file` is the student's, `folder` is where the program is made. */
+static ProcessResult compile(const Place *place, const Exercise *e, const char *file,
+                             const char *folder) {
+    char name[64], call[PATH_SIZE], harness[PATH_SIZE], headers[PATH_SIZE + 2], there[PATH_SIZE];
+    char path[PATH_SIZE], messages[PATH_SIZE], output[PATH_SIZE];
+    const char *flags[] = {
+        COMPILES,
+        "-Dmain=students_main", /* the student may have a main */
+#ifndef __APPLE__
+        "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
+#endif
+#if !defined __APPLE__ && !defined _WIN32
+        "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",
+        "-Wl,--wrap=mmap",
+#endif
+        headers,
+        file,
+        harness,
+        call,
+        "-o",
+        output,
+        "-lm",
+        NULL
+    };
+    const char *argv[40];
+    int n = 0;
+    exercise_file(e, name, sizeof name);
+    near_path(place, kit, "harness", ".o", harness);
+    near_path(place, kit, name, ".o", call);
+    near_path(place, kit, "", "", path);
+    snprintf(headers, sizeof headers, "-I%s", path);
+    near_path(place, folder, "program.exe", "", output);
+    place_path(place, folder, "", "", there);
+    place_path(place, folder, "messages", "", messages);
+    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
+    for (int i = 0; flags[i]; i++) argv[n++] = flags[i];
+    argv[n] = NULL;
+    const Program program = {(char *const *)argv, there, messages, COMPILER_SECONDS, .own = false};
+    return process_run(&program);
+}
+
+ProcessResult place_compile(const Place *place, const Exercise *e) {
+    char name[64], file[PATH_SIZE];
+    exercise_file(e, name, sizeof name);
+    near_path(place, source, name, ".c", file);
+    return compile(place, e, file, name);
+}
+
+/* ---- the kit --------------------------------------------------------------------------------- */
+
+typedef struct {
+    char text[2048];
+    size_t length;
+} Line;
+
+__attribute__((format(printf, 2, 3))) static void append(Line *line, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (line->length < sizeof line->text)
+        line->length += (size_t)vsnprintf(line->text + line->length,
+                                          sizeof line->text - line->length, format, arguments);
+    va_end(arguments);
+}
+
+/* "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n])" */
+static void append_prototype(Line *line, const Exercise *e) {
+    append(line, "void %s(", e->function);
+    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
+        append(line, "%s", p > e->parameter ? ", " : "");
+        if (p->kind == SIZE || p->kind == DOUBLE) {
+            append(line, "%s %s", p->kind == SIZE ? "int" : "double", p->name);
+            continue;
+        }
+        append(line, "%s%s %s", is_output(p) ? "" : "const ", p->kind == MASK ? "bool" : "double",
+               p->name);
+        if (p->rows) append(line, "[%s]", p->rows);
+        append(line, "[%s]", p->columns);
+    }
+    append(line, ")");
+}
+
+/* "softmax_backward(size[0], array[0], array[1], array[2])" */
+static void append_call(Line *line, const Exercise *e) {
+    int sizes = 0, numbers = 0, arrays = 0;
+    append(line, "%s(", e->function);
+    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
+        append(line, "%s", p > e->parameter ? ", " : "");
+        if (p->kind == SIZE) append(line, "size[%d]", sizes++);
+        else if (p->kind == DOUBLE) append(line, "number[%d]", numbers++);
+        else append(line, "array[%d]", arrays++);
+    }
+    append(line, ")");
+}
+
+static bool is_there(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
+bool place_prepare(const Place *place, const Exercise *e) {
+    char name[64], file[80], path[PATH_SIZE];
+    Line line = {.length = 0};
+    exercise_file(e, name, sizeof name);
+    place_path(place, kit, name, ".o", path);
+    if (is_there(path)) return true;
+    append(&line, "#include <stdbool.h>\n");
+    append_prototype(&line, e);
+    append(&line,
+           ";\nvoid tapehead_call(const int *size, const double *number, void *const *array);\n"
+           "void tapehead_call(const int *size, const double *number, void *const *array) {\n"
+           "    (void)number;\n    ");
+    append_call(&line, e);
+    append(&line, ";\n}\n");
+    snprintf(file, sizeof file, "%s.c", name);
+    return line.length < sizeof line.text && write_text(place, file, line.text) &&
+           compile_kit(place, name);
+}
+
+bool place_can_compile(const Place *place, const Exercise *e) {
+    static const char folder[] = "control";
+    char path[PATH_SIZE], file[PATH_SIZE];
+    Line line = {.length = 0};
+    append(&line, "#include <stdbool.h>\n");
+    append_prototype(&line, e);
+    append(&line, " {}\n");
+    if (!process_make_folder_in(place->folder, folder, true, path, sizeof path)) return false;
+    if (!write_text(place, "control.c", line.text)) return false;
+    near_path(place, kit, "control", ".c", file);
+    const ProcessResult result = compile(place, e, file, folder);
+    return result.end == PROCESS_ENDED && result.status == 0;
+}
+
+static bool fill_kit(const Place *place, char *sentence, size_t size) {
+    char path[PATH_SIZE];
+    bool ok = process_make_folder_in(place->folder, kit, false, path, sizeof path);
+    for (int i = 0; i < num_texts && ok; i++)
+        ok = write_text(place, texts[i].name, (const char *)texts[i].text);
+    if (!ok) tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
+    return ok;
+}
+
+bool place_make(Place *place, char *sentence, size_t size) {
+    *place = (Place){.submission = ""};
+    if (!process_make_folder(place->folder, sizeof place->folder)) {
+        snprintf(sentence, size, "there is no place for temporary files; TMPDIR may name one");
+        return false;
+    }
+    bool ok = fill_kit(place, sentence, size);
+    if (ok && (!find_compiler(place) || !compiler_runs(place))) {
+        const char *user = process_user();
+        tensor_snprintf(
+            sentence, size,
+            "there is no C compiler %s%s%s: install gcc or clang, or name yours, CC=gcc-12",
+            place->compiler[0] ? place->compiler[0] : "",
+            user ? " that can be started as the user " : "", user ? user : "");
+        ok = false;
+    }
+    if (ok && !compile_kit(place, "harness")) {
+        tensor_snprintf(sentence, size, "the compiler %s cannot compile harness.c",
+                        place->compiler[0]);
+        ok = false;
+    }
+    if (!ok) place_remove(place);
+    return ok;
+}
+
+void place_remove(Place *place) {
+    if (*place->folder) remove_folder(place->folder, 1);
+    *place->folder = '\0';
+}
+
+/* ---- a student's files ----------------------------------------------------------------------- */
+
+static bool is_text_of_kit(const char *name) {
+    for (int i = 0; i < num_texts; i++)
+        if (strcmp(texts[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool is_c(const char *name) {
+    const size_t n = strlen(name);
+    return n > 2 && name[n - 2] == '.' && (name[n - 1] == 'c' || name[n - 1] == 'h');
+}
+
+/* A file that cannot be read, or that is refused, is not copied. */
+static bool copy_file(const Place *place, const char *name) {
+    char from[PATH_SIZE], to[PATH_SIZE], sentence[SENTENCE_SIZE];
+    snprintf(from, sizeof from, "%s/%s", place->submission, name);
+    if (submission_refusal(place->submission, name, sentence, sizeof sentence)) return true;
+    char *text = submission_read(from, SUBMISSION_MOST);
+    if (!text) return true;
+    place_path(place, source, name, "", to);
+    const bool written = write_bytes(to, text, strlen(text));
+    free(text);
+    return written;
+}
+
+/* The folders of the student before go. */
+static void empty(const Place *place) {
+    DIR *folder = opendir(place->folder);
+    for (struct dirent *item; folder && (item = readdir(folder));) {
+        char path[PATH_SIZE];
+        if (*item->d_name == '.' || strcmp(item->d_name, kit) == 0) continue;
+        snprintf(path, sizeof path, "%.1023s/%s", place->folder, item->d_name);
+        remove_folder(path, 1);
+    }
+    if (folder) closedir(folder);
+}
+
+bool place_take(Place *place, const char *submission, char *sentence, size_t size) {
+    enum { MOST_COPIES = 200 };
+    char path[PATH_SIZE];
+    struct stat status;
+    int copies = 0;
+    place->submission = submission;
+    if (stat(submission, &status) != 0 || !S_ISDIR(status.st_mode)) {
+        tensor_snprintf(sentence, size, "%s: there is no such folder; --submission names one",
+                        submission);
+        return false;
+    }
+    empty(place);
+    DIR *folder = opendir(submission);
+    bool ok = process_make_folder_in(place->folder, source, false, path, sizeof path);
+    for (struct dirent *item; ok && folder && (item = readdir(folder));)
+        if (is_c(item->d_name) && !is_text_of_kit(item->d_name) && copies++ < MOST_COPIES)
+            ok = copy_file(place, item->d_name);
+    if (!folder) tensor_snprintf(sentence, size, "%s: the folder cannot be read", submission);
+    else if (!ok)
+        tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
+    if (folder) closedir(folder);
+    return ok && folder;
+}

@@ -1,0 +1,44 @@
+/* place.h - the marker's temporary folder: what it needs to compile a student's file, and copies of
+ * the student's files.
+ *
+ *     kit/           harness.o, and for each exercise the object that calls its function; headers
+ *     source/        copies of one student's files
+ *     04_softmax/    the program of one exercise, and what it writes
+ *
+ * Of all three only the last one was ever writable for the user of the students' programs, and it
+ * is no longer when one of them runs. */
+#ifndef TAPEHEAD_EXERCISES_PLACE_H
+#define TAPEHEAD_EXERCISES_PLACE_H
+
+#include "exercise.h"
+#include "process.h"
+
+enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024, COMPILER_SECONDS = 30 };
+
+typedef struct {
+    const char *submission;     /* the folder of the student's files */
+    char folder[PATH_SIZE / 4]; /* of temporary files */
+    char *compiler[16];         /* the words of $CC, or cc; NULL after the last one */
+    char compiler_path[PATH_SIZE / 4];
+} Place;
+
+/* Finds the compiler, makes the folder and the kit; false with a sentence. */
+bool place_make(Place *place, char *sentence, size_t size);
+void place_remove(Place *place);
+/* Copies a student's files; those of the student before go. False with a sentence. */
+bool place_take(Place *place, const char *submission, char *sentence, size_t size);
+
+/* The path of a file in one of the place's folders. */
+void place_path(const Place *place, const char *folder, const char *name, const char *suffix,
+                char path[PATH_SIZE]);
+
+/* Adds an exercise to the kit; false if the compiler fails. */
+bool place_prepare(const Place *place, const Exercise *e);
+/* Compiles the student's file of an exercise: 04_softmax/program.exe, and 04_softmax/messages. */
+ProcessResult place_compile(const Place *place, const Exercise *e);
+/* Does the compiler compile a function that does nothing? If not, no student is to blame. */
+bool place_can_compile(const Place *place, const Exercise *e);
+/* Can so many bytes be written? */
+bool place_has_room(const Place *place, int64_t bytes);
+
+#endif

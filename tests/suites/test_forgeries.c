@@ -1,0 +1,225 @@
+/* test_forgeries.c - can a student's code get a mark that it has not earned, or change another one?
+ *
+ * tests/submissions/forgeries.txt has programs that try, each under a line with the mark that it
+ * must get. Four of them at a time stand in for four exercises, beside two right answers. None gets
+ * a point, the right answers stay right, results.json is whole, and no process is left. All of it
+ * is done once more as an ordinary user, where this one is root.
+ *
+ * Then what the machine fails at, and files that are none. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../examples/explain/json.h"
+#include "common.h"
+#include "common_program.h"
+
+#if defined __linux__ && (defined __x86_64__ || defined __aarch64__ || defined __riscv)
+enum { TEXT = 1 << 16, SEATS = 4, ROUNDS = 17 };
+
+static const struct {
+    int exercise;
+    const char *file;
+} seat[SEATS] = {
+    {1, "01_scale.c"}, {4, "04_softmax.c"}, {6, "06_dropout.c"}, {9, "09_cross_entropy.c"}};
+
+static char text[TEXT];
+
+/* Forgery number i, from 1; its first line goes to `mark`. NULL after the last one. Number 0 is
+ * what all of them begin with. */
+static const char *forgery(int i, char mark[128]) {
+    slurp("tests/submissions/forgeries.txt", text, sizeof text);
+    ck_assert_msg(*text && strlen(text) < sizeof text - 1, "forgeries.txt is missing, or too long");
+    char *at = text;
+    for (; i > 0 && at; i--) at = strstr(at + 1, "\n==== ");
+    if (!at) return NULL;
+    if (at > text) at++;
+    char *body = strchr(at, '\n') + 1;
+    snprintf(mark, 128, "%.*s", (int)(body - at - 6), at + 5);
+    char *end = strstr(body, "\n==== ");
+    if (end) end[1] = '\0';
+    return body;
+}
+
+static void submit(const char *file, const char *code) { put(path(file), code); }
+
+static void submit_forgery(int place, int i, char mark[128]) {
+    static char code[TEXT];
+    char unused[128];
+    const size_t head = (size_t)snprintf(code, sizeof code, "#define EXERCISE %d\n%s",
+                                         seat[place].exercise, forgery(0, unused));
+    snprintf(code + head, sizeof code - head, "%s", forgery(i, mark));
+    submit(seat[place].file, code);
+}
+
+static const char bias[] =
+    "void bias_backward(int rows, int n, double dx[rows][n], double db[n], const double dy[rows][n]) {\n"
+    "for (int i = 0; i < rows; i++) for (int j = 0; j < n; j++) { dx[i][j] = dy[i][j]; db[j] += dy[i][j]; } }\n";
+static const char product[] =
+    "void product_backward(int n, int k, int m, double da[n][k], double db[k][m], const double a[n][k], "
+    "const double b[k][m], const double dy[n][m]) {\n"
+    "for (int i = 0; i < n; i++) for (int p = 0; p < k; p++) for (int j = 0; j < m; j++) {\n"
+    "da[i][p] += dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; } }\n";
+
+/* The mark of an exercise in results.json. */
+static const char *result_of(const Json *tree, int exercise) {
+    const Json *tests = json_get(tree, "tests");
+    char number[16];
+    snprintf(number, sizeof number, "%d", exercise);
+    for (int64_t i = 0; tests && i < tests->count; i++)
+        if (strcmp(json_text(json_at(tests, i), "number", ""), number) == 0)
+            return json_text(json_get(json_at(tests, i), "extra_data"), "result", "");
+    return "none";
+}
+
+/* Is a process left whose program lies in the folder of this test, or which has its folder? */
+static void expect_no_process(void) {
+    ck_assert_int_eq(
+        shell("for p in /proc/[0-9]*; do readlink $p/exe $p/cwd; done 2>/dev/null | grep -q $D/t"),
+        1);
+}
+
+/* Marks the folder in the environment `before`, and compares the marks. */
+static void mark_forgeries(const char *before, char mark[SEATS][128], int n, const char *only) {
+    static char json[TEXT];
+    char line[512], result[32];
+    snprintf(line, sizeof line,
+             "rm -rf $D/t && mkdir -m 777 $D/t && chmod 777 $D && SECRET=1 TMPDIR=$D/t %s", before);
+    run_line(line, only);
+    slurp(path("results.json"), json, sizeof json);
+    Json *tree = json_read(json);
+    ck_assert_msg(tree, "%s%s: %s %s", before, only, json, complaints);
+    for (int i = 0; i < n; i++) {
+        sscanf(mark[i], "%31s", result);
+        ck_assert_msg(strcmp(result_of(tree, seat[i].exercise), result) == 0, "%s%s: it is %s: %s",
+                      before, mark[i], result_of(tree, seat[i].exercise), out);
+    }
+    ck_assert_msg(strcmp(result_of(tree, 2), "right") == 0, "%s", out);
+    ck_assert_msg(strcmp(result_of(tree, 3), "right") == 0, "%s", out);
+    ck_assert_int_eq(json_integer(tree, "score", 0), 2);
+    free(tree);
+    expect_no_process();
+}
+
+/* Can an ordinary user run the program here? */
+static bool can_be_ordinary(void) {
+    return geteuid() == 0 &&
+           shell(
+               "setpriv --reuid 65534 --regid 65534 --clear-groups test -x ${BUILD:-build}/exercises") ==
+               0;
+}
+
+START_TEST(forgeries_get_no_point) {
+    char mark[SEATS][128], only[128] = "--submission $D --json $D/results.json --only 2,3";
+    int n = 0;
+    submit("02_bias.c", bias);
+    submit("03_product.c", product);
+    for (int i = SEATS * _i + 1; n < SEATS && forgery(i, mark[n]); i++) {
+        submit_forgery(n, i, mark[n]);
+        snprintf(only + strlen(only), 16, ",%d", seat[n].exercise);
+        n++;
+    }
+    if (n == 0) return;
+    mark_forgeries("", mark, n, only);
+    if (!can_be_ordinary()) return;
+    shell("rm -f $D/results.json");
+    mark_forgeries("setpriv --reuid 65534 --regid 65534 --clear-groups ", mark, n, only);
+}
+END_TEST
+
+START_TEST(all_forgeries_are_tried) {
+    char mark[128];
+    ck_assert_ptr_nonnull(forgery(SEATS * (ROUNDS - 1) + 1, mark));
+    ck_assert_ptr_null(forgery(SEATS * ROUNDS + 1, mark));
+}
+END_TEST
+
+/* ---- files that are none -----------------------------------------------------------------------
+ */
+
+static void expect_refused(const char *make, const char *words) {
+    char line[256];
+    snprintf(line, sizeof line, "rm -rf $D/*; mkdir $D/s; cd $D/s && %s", make);
+    ck_assert_int_eq(shell(line), 0);
+    ck_assert_int_eq(run("--submission $D/s --only 4"), 1);
+    ck_assert_msg(strstr(out, " 4 softmax            no-compile"), "%s", out);
+    ck_assert_msg(strstr(out, words), "%s: %s", words, out);
+}
+
+START_TEST(what_is_no_file_is_refused) {
+    expect_refused("mkfifo 04_softmax.c", "04_softmax.c is a pipe, and not a file");
+    expect_refused("mkdir 04_softmax.c", "04_softmax.c is a folder, and not a file");
+    expect_refused("ln -s /dev/zero 04_softmax.c", "04_softmax.c is a device, and not a file");
+    expect_refused("ln -s nothing 04_softmax.c", "04_softmax.c is a link to nothing");
+    expect_refused("ln -s 04_softmax.c 04_softmax.c", "04_softmax.c is a link to nothing");
+    expect_refused("echo >../a.c; ln -s ../a.c 04_softmax.c",
+                   "04_softmax.c is a link to a file outside of its folder");
+    expect_refused("head -c 2000000 /dev/zero >04_softmax.c",
+                   "04_softmax.c has more than 1048576 bytes");
+}
+END_TEST
+
+/* ---- what the machine fails at ------------------------------------------------------------------
+ */
+
+static void expect_not_marked(const char *before, const char *words) {
+    static char json[TEXT];
+    submit("02_bias.c", bias);
+    submit("03_product.c", product);
+    ck_assert_int_eq(run_line(before, "--submission $D --json $D/results.json --only 2,3"), 3);
+    ck_assert_msg(strstr(out, words), "%s: %s", words, out);
+    slurp(path("results.json"), json, sizeof json);
+    ck_assert_msg(!strstr(json, "\"score\""), "%s", json);
+    ck_assert_ptr_nonnull(strstr(json, "\"result\": \"not-marked\""));
+}
+
+START_TEST(what_the_machine_fails_at_is_not_marked) {
+    expect_not_marked(
+        "printf '#!/bin/sh\\ncase $* in *source/03_product*|*control*) kill -9 $$;; esac; exec cc \"$@\"\\n' >$D/cc;"
+        "chmod 755 $D $D/cc; CC=$D/cc ",
+        " 3 product            not-marked  it could not be marked: the compiler fails\n");
+    ck_assert_msg(strstr(out, "\n1 passed, 0 failed, 1 not marked\n"), "%s", out);
+    expect_not_marked("ulimit -f 100; ", "the folder of temporary files is full");
+}
+END_TEST
+
+/* The marker is killed while a function runs. */
+START_TEST(a_mark_that_was_not_finished_is_none) {
+    static char json[TEXT];
+    submit(
+        "01_scale.c",
+        "void scale_backward(int n, double s, double dx[n], const double dy[n]) { for (;;) dx[0] = s; }");
+    submit("02_bias.c", bias);
+    put(path("results.json"), "{\"score\": 14}");
+    ck_assert_int_eq(
+        shell(
+            "TMPDIR=$D ${BUILD:-build}/exercises --submission $D --json $D/results.json >$D/marks & pid=$!;"
+            "for i in $(seq 200); do [ -n \"$(ls $D/exercises-*/01_scale/*.calls 2>/dev/null)\" ] && break; sleep 0.05; done;"
+            "kill -9 $pid"),
+        0);
+    slurp(path("results.json"), json, sizeof json);
+    ck_assert_msg(strstr(json, "{\"output\": \"failed: not marked"), "%s", json);
+    ck_assert_ptr_null(strstr(json, "\"score\""));
+    ck_assert_int_eq(
+        shell("sleep 1; for p in /proc/[0-9]*; do readlink $p/exe; done 2>/dev/null | grep -q $D"),
+        1);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("forgeries");
+    program = "exercises";
+    TCase *forgeries = add_program_case(suite, "forgeries");
+    mark_long(forgeries);
+    tcase_add_loop_test(forgeries, forgeries_get_no_point, 0, ROUNDS);
+    tcase_add_test(forgeries, all_forgeries_are_tried);
+    TCase *machine = add_program_case(suite, "machine");
+    tcase_add_test(machine, what_is_no_file_is_refused);
+    tcase_add_test(machine, what_the_machine_fails_at_is_not_marked);
+    tcase_add_test(machine, a_mark_that_was_not_finished_is_none);
+    return run_suite(suite);
+}
+#else
+int main(void) { return 0; } /* elsewhere less is promised */
+#endif
