@@ -8,6 +8,7 @@
 #include "common/flags.h"
 #include "common/output.h"
 #include "common/repository.h"
+#include "exercises/class.h"
 #include "exercises/find.h"
 #include "exercises/marking.h"
 #include "exercises/process.h"
@@ -19,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static const char usual[] = "examples/exercises";
 static const char *submission = usual;
@@ -26,6 +29,7 @@ static const char *json;
 static const char *only;
 static uint64_t seed = 7;
 static const char *user;
+static const char *class, *csv;
 static bool train, find;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
@@ -38,6 +42,10 @@ static const Flag flags[] = {
         "Marks only these exercises. The numbers alone, as in `exercises 3`, do the same, and\n"
         "show the arrays of a wrong number, and what the function printed."),
     SEED_FLAG("--seed", seed, "Draws other inputs."),
+    TEXT_FLAG("--class", class, "DIR", "none",
+              "Marks every folder in this folder, a student's each: a table, and the commonest\n"
+              "mistakes. The seed is drawn anew unless --seed names one."),
+    OUTPUT_FLAG("--csv", csv, "FILE.csv", "Writes the table of --class there."),
     TEXT_FLAG("--user", user, "NAME", "nobody, for root",
               "Where root marks, the compiler and the students' programs run as this user."),
     SWITCH_FLAG("--train", train,
@@ -55,7 +63,8 @@ static bool is_list(const char *text) {
 
 /* Does this flag take the next argument as its value? */
 static bool takes_next(const char *text) {
-    static const char *const flag[] = {"--submission", "--json", "--only", "--seed", "--user"};
+    static const char *const flag[] = {"--submission", "--json",  "--only", "--seed",
+                                       "--user",       "--class", "--csv"};
     for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
         if (strcmp(text, flag[i]) == 0) return true;
     return false;
@@ -145,8 +154,6 @@ static void print_summary(const Marking *list, int n) {
     putchar('\n');
 }
 
-enum { NOT_MARKED = 3 }; /* an exit status */
-
 /* "sub/" -> "sub": a slash comes before a file's name. */
 static void cut_slashes(void) {
     static char folder[4096];
@@ -171,9 +178,33 @@ static int mark(const Place *place, const bool *chosen) {
         print_summary(list, n);
         if (json) output_write(json, results_write_json, &results);
         status = count(list, n, MARK_RIGHT) == n ? 0 : 1;
-        if (count(list, n, MARK_NOT_MARKED)) status = NOT_MARKED;
+        if (count(list, n, MARK_NOT_MARKED)) status = RESULTS_NOT_MARKED;
     }
     marking_free(list, n);
+    return status;
+}
+
+/* Nobody knows it before. */
+static uint64_t draw_seed(void) {
+    uint32_t number = (uint32_t)time(NULL) * 2654435761U ^ (uint32_t)getpid();
+    FILE *file = fopen("/dev/urandom", "rb");
+    if (file) {
+        (void)!fread(&number, sizeof number, 1, file);
+        fclose(file);
+    }
+    return number;
+}
+
+static int mark_class(const bool *chosen, bool has_seed) {
+    char sentence[SENTENCE_SIZE];
+    Place place;
+    const Class students = {class, csv, chosen, has_seed ? seed : draw_seed()};
+    if (!place_make(&place, sentence, sizeof sentence)) {
+        fprintf(stderr, "exercises: %s\n", sentence);
+        return 1;
+    }
+    const int status = class_mark(&place, &students);
+    place_remove(&place);
     return status;
 }
 
@@ -192,28 +223,49 @@ static int mark_or_train(const bool *chosen) {
     return status;
 }
 
-int main(int argc, char **argv) {
-    static char numbers[256];
-    bool chosen[EXERCISES] = {false};
-    argc = take_numbers(argc, argv, numbers, sizeof numbers);
-    flags_parse(argc, argv, "exercises", "marks the backwards that you write", flags,
-                sizeof flags / sizeof *flags);
+static bool has_flag(int argc, char **argv, const char *flag) {
+    const size_t n = strlen(flag);
+    for (int i = 1; i < argc; i++)
+        if (strncmp(argv[i], flag, n) == 0 && (!argv[i][n] || argv[i][n] == '=')) return true;
+    return false;
+}
+
+/* Flags of which only one can be obeyed. */
+static void check_flags(const char *numbers) {
     if (only && *numbers)
         flags_misuse("exercises", "--only %s and %s: use one of them", only, numbers);
     if (train && find) flags_misuse("exercises", "--train and --find: use one of them");
     if (json && (train || find)) flags_misuse("exercises", "--json is for marks alone");
+    if (csv && !class) flags_misuse("exercises", "--csv is for --class");
+    if (class && (train || find || json || *numbers || submission != usual))
+        flags_misuse("exercises", "--class goes with --csv, --only, --seed and --user alone");
+}
+
+static bool can_write(const char *path) {
+    if (!path || tensor_can_write_file(path)) return true;
+    fprintf(stderr, "exercises: %s\n", tensor_error());
+    return false;
+}
+
+int main(int argc, char **argv) {
+    static char numbers[256];
+    bool chosen[EXERCISES] = {false};
+    const bool has_seed = has_flag(argc, argv, "--seed");
+    argc = take_numbers(argc, argv, numbers, sizeof numbers);
+    flags_parse(argc, argv, "exercises", "marks the backwards that you write", flags,
+                sizeof flags / sizeof *flags);
+    check_flags(numbers);
     arrays = *numbers;
     if (!*numbers)
         snprintf(numbers, sizeof numbers, "%s", only ? only : "1,2,3,4,5,6,7,8,9,10,11,12,13,14");
     choose(numbers, chosen);
-    if (json && !tensor_can_write_file(json)) {
-        fprintf(stderr, "exercises: %s\n", tensor_error());
-        return 1;
-    }
+    if (!can_write(json) || !can_write(csv)) return 1;
     char sentence[SENTENCE_SIZE];
     if (!process_prepare(user, sentence, sizeof sentence))
         flags_misuse("exercises", "%s", sentence);
-    const int status = find ? find_inputs() : mark_or_train(chosen);
+    const int status = find    ? find_inputs()
+                       : class ? mark_class(chosen, has_seed)
+                               : mark_or_train(chosen);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && output_stdout_ok()) return status;
     fprintf(stderr, "exercises: %s\n",

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { RESULTS_NOT_MARKED = 3 }; /* the exit status if the machine has failed at something */
+
 /* " 4 softmax            right    ...": a line, and the sentences of its mark below it; the
  * last of them says which command shows the arrays, if there is a seed. */
 void results_print(const Marking *marking, const uint64_t *seed);

@@ -548,6 +548,64 @@ START_TEST(odd_folders) {
 }
 END_TEST
 
+/* ---- a class ------------------------------------------------------------------------------------
+ */
+
+static void submit_for(const char *student, int exercise, const char *body) {
+    char line[128], file[160];
+    snprintf(line, sizeof line, "mkdir -p \"$D/class/%s\"", student);
+    ck_assert_int_eq(shell(line), 0);
+    snprintf(file, sizeof file, "%s/class/%s/%s.c", folder, student, name[exercise]);
+    put(file, body);
+}
+
+/* Two of three students have the same mistake; one has a file with another name and one without a
+ * file. */
+static void make_class(void) {
+    char mark[128];
+    submit_for("Ada, A", 3, answer(3, 0, mark));
+    submit_for("Ada, A", 2, answer(2, 0, mark));
+    submit_for("bob", 3, answer(3, 5, mark));
+    ck_assert_str_eq(mark, "wrong no_sum");
+    submit_for("eve", 3, answer(3, 5, mark));
+    submit_for("eve", 2, answer(2, 0, mark));
+    ck_assert_int_eq(
+        shell(
+            "mv $D/class/eve/03_product.c \"$D/class/eve/03_Product (1).C\"; touch $D/class/a-file"),
+        0);
+}
+
+START_TEST(a_class) {
+    static const char table[] = "student,03_product,04_softmax,points,mistake,stage\n"
+                                "\"Ada, A\",right,right,2,,\n"
+                                "bob,empty,wrong,0,04_softmax: no_sum,\n"
+                                "eve,empty,wrong,0,04_softmax: no_sum,\n";
+    static const char rest[] = "\nbob: 03_product.c is missing\n"
+                               "eve: 03_Product (1).C is there; 03_product.c is not\n"
+                               "\nThe commonest mistakes:\n  2 students, 04_softmax: no_sum\n"
+                               "    The code computes this: ";
+    char csv[1024];
+    make_class();
+    ck_assert_int_eq(run("--class $D/class --only 3,4 --seed 5"), 0);
+    ck_assert_msg(strncmp(out, table, strlen(table)) == 0, "%s", out);
+    ck_assert_msg(strstr(out, rest), "%s", out);
+    ck_assert_ptr_nonnull(strstr(out, "\n3 students, seed 5.\n"));
+    ck_assert_int_eq(run("--class $D/class --only 3,4 --csv $D/marks.csv"), 0);
+    ck_assert_int_eq(strncmp(out, "Ada, A: 2 of 2\nbob: 0 of 2\n", 27), 0);
+    slurp(path("marks.csv"), csv, sizeof csv);
+    ck_assert_str_eq(csv, table);
+    int seed = 7, again = 7;
+    sscanf(strstr(out, ", seed "), ", seed %d", &seed);
+    run("--class $D/class --only 3");
+    sscanf(strstr(out, ", seed "), ", seed %d", &again);
+    ck_assert_int_ne(seed, again);
+    expect_failure("--class $D/class/eve", "it has no folders of students");
+    expect_failure("--class $D/nowhere", "there is no such folder");
+    expect_misuse("--class $D/class --json $D/results.json");
+    expect_misuse("--csv $D/marks.csv");
+}
+END_TEST
+
 /* ---- training, and finding an input
  * -------------------------------------------------------------- */
 
@@ -677,6 +735,7 @@ int main(void) {
     tcase_add_loop_test(line, each_lesson_is_there, 0, EXERCISES);
     tcase_add_test(line, the_compiler);
     tcase_add_test(line, odd_folders);
+    tcase_add_test(line, a_class);
     TCase *training = add_program_case(suite, "training");
     mark_long(training);
     tcase_add_test(training, right_functions_train_as_the_library_does);

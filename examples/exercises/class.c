@@ -1,0 +1,292 @@
+/* class.c - marks a class: see class.h. */
+#include "class.h"
+
+#include "../../tensor/tensor.h"
+#include "../common/output.h"
+#include "marking.h"
+#include "results.h"
+#include "submission.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what is kept of a student ----------------------------------------------------------------
+ */
+
+typedef struct {
+    MarkKind kind;
+    const KnownMistake *mistake[MOST_OUTPUTS]; /* NULL after the last one */
+    char stage[32];
+} Cell;
+
+typedef struct {
+    char name[256];
+    Cell cell[EXERCISES]; /* of the exercises that are marked, in their order */
+} Student;
+
+typedef struct {
+    const Class *class;
+    Student *student; /* by name */
+    int students;
+    const Exercise *exercise[EXERCISES];
+    int n; /* exercises that are marked */
+} Table;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const Student *)a)->name, ((const Student *)b)->name);
+}
+
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Every folder is a student's. False with an error. */
+static bool find_students(Table *table) {
+    const char *where = table->class->folder;
+    DIR *folder = opendir(where);
+    if (!folder) return tensor_fail("%s: there is no such folder; --class names one", where);
+    for (struct dirent *item; (item = readdir(folder));) {
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "%s/%s", where, item->d_name);
+        if (*item->d_name == '.' || !is_folder(path)) continue;
+        Student *longer =
+            realloc(table->student, ((size_t)table->students + 1) * sizeof *table->student);
+        if (!longer) break;
+        table->student = longer;
+        memset(&longer[table->students], 0, sizeof *longer);
+        snprintf(longer[table->students++].name, sizeof longer->name, "%s", item->d_name);
+    }
+    closedir(folder);
+    if (!table->students) return tensor_fail("%s: it has no folders of students", where);
+    qsort(table->student, (size_t)table->students, sizeof *table->student, by_name);
+    return true;
+}
+
+static const KnownMistake *mistake_with(const Exercise *e, const char *id) {
+    for (const KnownMistake *m = e->mistakes; m->id; m++)
+        if (id && strcmp(m->id, id) == 0) return m;
+    return NULL;
+}
+
+static void keep(const Marking *marking, void *data) {
+    Cell *cell = *(Cell **)data;
+    const Mark *mark = &marking->mark;
+    *cell = (Cell){.kind = mark->kind};
+    memcpy(cell->stage, mark->stage, sizeof cell->stage);
+    for (int i = 0, n = 0; i < MOST_OUTPUTS && mark->mistakes[i]; i++) {
+        const KnownMistake *m = mistake_with(marking->exercise, mark->mistakes[i]);
+        if (m) cell->mistake[n++] = m;
+    }
+    ++*(Cell **)data;
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+/* A cell with a comma, a quote or the end of a line stands between quotes. */
+static void write_cell(FILE *file, const char *text) {
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, file);
+        return;
+    }
+    putc('"', file);
+    for (; *text; text++) fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
+    putc('"', file);
+}
+
+static void write_names(FILE *file, const Table *table) {
+    char name[64];
+    fputs("student", file);
+    for (int i = 0; i < table->n; i++) {
+        exercise_file(table->exercise[i], name, sizeof name);
+        fprintf(file, ",%s", name);
+    }
+    fputs(",points,mistake,stage\n", file);
+}
+
+static int count(const Table *table, const Student *student, MarkKind kind) {
+    int marks = 0;
+    for (int i = 0; i < table->n; i++) marks += student->cell[i].kind == kind;
+    return marks;
+}
+
+/* "03_product: da_untransposed+db_untransposed; 04_softmax: no_sum" */
+static void write_mistakes(FILE *file, const Table *table, const Student *student) {
+    const char *between = "";
+    char name[64];
+    for (int i = 0; i < table->n; i++) {
+        const Cell *cell = &student->cell[i];
+        if (!cell->mistake[0]) continue;
+        exercise_file(table->exercise[i], name, sizeof name);
+        fprintf(file, "%s%s: %s", between, name, cell->mistake[0]->id);
+        for (int k = 1; k < MOST_OUTPUTS && cell->mistake[k]; k++)
+            fprintf(file, "+%s", cell->mistake[k]->id);
+        between = "; ";
+    }
+}
+
+static void write_stages(FILE *file, const Table *table, const Student *student) {
+    const char *between = "";
+    char name[64];
+    for (int i = 0; i < table->n; i++) {
+        if (!*student->cell[i].stage) continue;
+        exercise_file(table->exercise[i], name, sizeof name);
+        fprintf(file, "%s%s: %s", between, name, student->cell[i].stage);
+        between = "; ";
+    }
+}
+
+/* No points if the machine has failed at an exercise. */
+static void write_student(FILE *file, const Table *table, const Student *student) {
+    write_cell(file, student->name);
+    for (int i = 0; i < table->n; i++) fprintf(file, ",%s", mark_names[student->cell[i].kind]);
+    putc(',', file);
+    if (!count(table, student, MARK_NOT_MARKED))
+        fprintf(file, "%d", count(table, student, MARK_RIGHT));
+    putc(',', file);
+    write_mistakes(file, table, student);
+    putc(',', file);
+    write_stages(file, table, student);
+    putc('\n', file);
+}
+
+static void write_table(FILE *file, const void *data) {
+    const Table *table = data;
+    write_names(file, table);
+    for (int i = 0; i < table->students; i++) write_student(file, table, &table->student[i]);
+}
+
+/* ---- files ------------------------------------------------------------------------------------
+ */
+
+/* Says which of a student's files are not there. */
+static void print_files(const Table *table, const Student *student) {
+    char folder[PATH_SIZE - 300], path[PATH_SIZE], name[64], sentence[SENTENCE_SIZE];
+    snprintf(folder, sizeof folder, "%s/%s", table->class->folder, student->name);
+    for (int i = 0; i < table->n; i++) {
+        const Exercise *e = table->exercise[i];
+        struct stat status;
+        exercise_file(e, name, sizeof name);
+        snprintf(path, sizeof path, "%s/%s.c", folder, name);
+        if (stat(path, &status) == 0) continue;
+        submission_other_name(folder, e->number, e->name, sentence, sizeof sentence);
+        if (!*sentence) snprintf(sentence, sizeof sentence, "%s.c is missing", name);
+        printf("%s: %s\n", student->name, sentence);
+    }
+}
+
+/* ---- mistakes ---------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    const Exercise *exercise;
+    const KnownMistake *mistake;
+    int students;
+} Tally;
+
+static bool has(const Cell *cell, const KnownMistake *mistake) {
+    for (int k = 0; k < MOST_OUTPUTS && cell->mistake[k]; k++)
+        if (cell->mistake[k] == mistake) return true;
+    return false;
+}
+
+static int commonest_first(const void *a, const void *b) {
+    const Tally *x = a, *y = b;
+    if (x->students != y->students) return y->students - x->students;
+    if (x->exercise != y->exercise) return x->exercise->number - y->exercise->number;
+    return x->mistake < y->mistake ? -1 : 1;
+}
+
+static void print_commonest(const Table *table) {
+    enum { MOST_TALLIES = 1000, SHOWN = 10 };
+    static Tally tally[MOST_TALLIES];
+    char name[64];
+    int n = 0;
+    for (int i = 0; i < table->n; i++)
+        for (const KnownMistake *m = table->exercise[i]->mistakes; m->id; m++) {
+            Tally t = {table->exercise[i], m, 0};
+            for (int s = 0; s < table->students; s++)
+                t.students += has(&table->student[s].cell[i], m);
+            if (t.students && n < MOST_TALLIES) tally[n++] = t;
+        }
+    if (n == 0) return;
+    qsort(tally, (size_t)n, sizeof *tally, commonest_first);
+    printf("\nThe commonest mistakes:\n");
+    for (int i = 0; i < n && i < SHOWN; i++) {
+        exercise_file(tally[i].exercise, name, sizeof name);
+        printf("%3d %s, %s: %s\n    The code computes this: %s\n    %s\n", tally[i].students,
+               tally[i].students == 1 ? "student" : "students", name, tally[i].mistake->id,
+               tally[i].mistake->says, tally[i].mistake->asks);
+    }
+}
+
+/* ---- the class --------------------------------------------------------------------------------
+ */
+
+/* All of this student's exercises are not marked. */
+static void keep_none(const Table *table, Student *student) {
+    for (int i = 0; i < table->n; i++) student->cell[i].kind = MARK_NOT_MARKED;
+}
+
+static void mark_student(Place *place, const Table *table, Student *student) {
+    static Marking list[EXERCISES];
+    char folder[PATH_SIZE], sentence[SENTENCE_SIZE];
+    Cell *next = student->cell;
+    snprintf(folder, sizeof folder, "%s/%s", table->class->folder, student->name);
+    memset(list, 0, sizeof list);
+    for (int i = 0; i < table->n; i++) list[i].exercise = table->exercise[i];
+    if (place_take(place, folder, sentence, sizeof sentence)) {
+        marking_run(list, table->n, place, table->class->seed, keep, &next);
+    } else {
+        fprintf(stderr, "exercises: %s: %s\n", student->name, sentence);
+        keep_none(table, student);
+    }
+    marking_free(list, table->n);
+}
+
+static void print_student(const Table *table, const Student *student) {
+    if (table->class->csv)
+        printf("%s: %d of %d\n", student->name, count(table, student, MARK_RIGHT), table->n);
+    else write_student(stdout, table, student);
+    fflush(stdout);
+}
+
+static void mark_all(Place *place, Table *table) {
+    if (!table->class->csv) write_names(stdout, table);
+    for (int i = 0; i < table->students && !process_interrupted(); i++) {
+        mark_student(place, table, &table->student[i]);
+        if (!process_interrupted()) print_student(table, &table->student[i]);
+    }
+}
+
+static int report(const Table *table) {
+    int unmarked = 0;
+    for (int i = 0; i < table->students; i++)
+        unmarked += count(table, &table->student[i], MARK_NOT_MARKED);
+    if (table->class->csv && !output_write(table->class->csv, write_table, table)) return 1;
+    putchar('\n');
+    for (int i = 0; i < table->students; i++) print_files(table, &table->student[i]);
+    print_commonest(table);
+    printf("\n%d %s, seed %llu.", table->students, table->students == 1 ? "student" : "students",
+           (unsigned long long)table->class->seed);
+    if (unmarked) printf(" The machine has failed at %d marks: they have no points.", unmarked);
+    putchar('\n');
+    return unmarked ? RESULTS_NOT_MARKED : 0;
+}
+
+int class_mark(Place *place, const Class *class) {
+    Table table = {.class = class};
+    int status = 1;
+    for (int number = 1; number <= EXERCISES; number++)
+        if (class->chosen[number - 1]) table.exercise[table.n++] = exercise(number);
+    if (find_students(&table)) {
+        mark_all(place, &table);
+        status = process_interrupted() ? 130 : report(&table);
+    }
+    free(table.student);
+    return status;
+}
