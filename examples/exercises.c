@@ -1,4 +1,4 @@
-/* exercises.c - write the backward yourself: marks the fourteen functions in examples/exercises/.
+/* exercises.c - write the backward yourself: marks the functions in examples/exercises/.
  *
  * Each NN_name.c there has a forward and an empty backward. The program compiles each file, runs
  * the backward on several inputs with one-hot dy's, which gives its Jacobian, and compares it with
@@ -90,20 +90,27 @@ static int take_numbers(int argc, char **argv, char *numbers, size_t size) {
     return left;
 }
 
-/* Which exercises does "3,4" name? */
+/* Which exercises of exercise_list does "3,4" name? */
 static void choose(const char *list, bool *chosen) {
+    const int last = exercise_list[num_exercises - 1]->number;
     for (const char *at = list; *at;) {
         char *end;
         const long number = strtol(at, &end, 10);
-        if (!only && is_list(at) && (number < 1 || number > EXERCISES))
+        int i = 0;
+        while (i < num_exercises && exercise_list[i]->number != number) i++;
+        if (!only && is_list(at) && i == num_exercises)
             flags_misuse("exercises", "there is no exercise %.*s: they are 1 to %d",
-                         (int)strcspn(at, ","), at, EXERCISES);
-        if (!is_list(at) || number < 1 || number > EXERCISES)
-            flags_misuse("exercises", "--only wants numbers from 1 to %d, as 3,4, not \"%s\"",
-                         EXERCISES, list);
-        chosen[number - 1] = true;
+                         (int)strcspn(at, ","), at, last);
+        if (!is_list(at) || i == num_exercises)
+            flags_misuse("exercises", "--only wants numbers from 1 to %d, as 3,4, not \"%s\"", last,
+                         list);
+        chosen[i] = true;
         at = *end == ',' ? end + 1 : end;
     }
+}
+
+static void choose_all(bool *chosen) {
+    for (int i = 0; i < num_exercises; i++) chosen[i] = true;
 }
 
 /* ---- marking -----------------------------------------------------------------------------------
@@ -166,10 +173,10 @@ static void cut_slashes(void) {
 
 /* The exit status. */
 static int mark(const Place *place, const bool *chosen) {
-    static Marking list[EXERCISES];
+    static Marking list[MOST_EXERCISES];
     int n = 0;
-    for (int number = 1; number <= EXERCISES; number++)
-        if (chosen[number - 1]) list[n++].exercise = exercise(number);
+    for (int i = 0; i < num_exercises; i++)
+        if (chosen[i]) list[n++].exercise = exercise_list[i];
     const Results results = {list, n, seed};
     if (json && !output_write(json, results_write_unmarked, &results)) return 1;
     marking_run(list, n, place, seed, print_mark, NULL);
@@ -249,16 +256,15 @@ static bool can_write(const char *path) {
 
 int main(int argc, char **argv) {
     static char numbers[256];
-    bool chosen[EXERCISES] = {false};
+    bool chosen[MOST_EXERCISES] = {false};
     const bool has_seed = has_flag(argc, argv, "--seed");
     argc = take_numbers(argc, argv, numbers, sizeof numbers);
     flags_parse(argc, argv, "exercises", "marks the backwards that you write", flags,
                 sizeof flags / sizeof *flags);
     check_flags(numbers);
     arrays = *numbers;
-    if (!*numbers)
-        snprintf(numbers, sizeof numbers, "%s", only ? only : "1,2,3,4,5,6,7,8,9,10,11,12,13,14");
-    choose(numbers, chosen);
+    if (!*numbers && !only) choose_all(chosen);
+    choose(only ? only : numbers, chosen);
     if (!can_write(json) || !can_write(csv)) return 1;
     char sentence[SENTENCE_SIZE];
     if (!process_prepare(user, sentence, sizeof sentence))

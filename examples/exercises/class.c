@@ -24,14 +24,14 @@ typedef struct {
 
 typedef struct {
     char name[256];
-    Cell cell[EXERCISES]; /* of the exercises that are marked, in their order */
+    Cell cell[MOST_EXERCISES]; /* of the exercises that are marked, in their order */
 } Student;
 
 typedef struct {
     const Class *class;
     Student *student; /* by name */
     int students;
-    const Exercise *exercise[EXERCISES];
+    const Exercise *exercise[MOST_EXERCISES];
     int n; /* exercises that are marked */
 } Table;
 
@@ -233,7 +233,7 @@ static void keep_none(const Table *table, Student *student) {
 }
 
 static void mark_student(Place *place, const Table *table, Student *student) {
-    static Marking list[EXERCISES];
+    static Marking list[MOST_EXERCISES];
     char folder[PATH_SIZE], sentence[SENTENCE_SIZE];
     Cell *next = student->cell;
     snprintf(folder, sizeof folder, "%s/%s", table->class->folder, student->name);
@@ -281,8 +281,8 @@ static int report(const Table *table) {
 int class_mark(Place *place, const Class *class) {
     Table table = {.class = class};
     int status = 1;
-    for (int number = 1; number <= EXERCISES; number++)
-        if (class->chosen[number - 1]) table.exercise[table.n++] = exercise(number);
+    for (int i = 0; i < num_exercises; i++)
+        if (class->chosen[i]) table.exercise[table.n++] = exercise_list[i];
     if (find_students(&table)) {
         mark_all(place, &table);
         status = process_interrupted() ? 130 : report(&table);

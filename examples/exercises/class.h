@@ -7,7 +7,7 @@
 typedef struct {
     const char *folder; /* of the students' folders */
     const char *csv;    /* the file for the table; NULL: it is printed */
-    const bool *chosen; /* exercise i is marked if chosen[i - 1] */
+    const bool *chosen; /* which exercises of exercise_list are marked? */
     uint64_t seed;
 } Class;
 

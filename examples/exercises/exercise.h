@@ -5,8 +5,8 @@
  * of calls (calls.h), and the student's function (trial.h), the library and every mistake compute
  * the same calls, so marking is comparing arrays.
  *
- * One section of a file holds an exercise of one's own, as in softmaxes.c: its inputs, its right
- * results by the library, its mistakes. exercise.c lists all of them. */
+ * One section of a file holds an exercise of one's own, as in softmax_exercises.c: its inputs, its
+ * right results by the library, its mistakes. */
 #ifndef TAPEHEAD_EXERCISES_EXERCISE_H
 #define TAPEHEAD_EXERCISES_EXERCISE_H
 
@@ -20,7 +20,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 enum { MOST_PARAMETERS = 16, MOST_SIZES = 4, MOST_NUMBERS = 2, MOST_ARRAYS = 12 };
-enum { EXERCISES = 14 };
+enum { MOST_EXERCISES = 64 };
 
 typedef enum {
     NO_PARAMETER, /* after the last one */
@@ -104,7 +104,11 @@ typedef struct {
     bool limited;                 /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
-/* 1 to EXERCISES */
+/* All exercises, by their numbers. exercises.mk makes the list: it finds each `const Exercise
+ * exercise_NAME` with its number in the files of this folder. */
+extern const Exercise *const exercise_list[];
+extern const int num_exercises;
+/* The one with this number; NULL if there is none. */
 const Exercise *exercise(int number);
 
 /* "04_softmax" */
@@ -128,11 +132,5 @@ void element_name(const Exercise *e, const Call *call, int array, int64_t i, cha
                   size_t size);
 /* "n = 2, k = 3, m = 2" */
 void sizes_text(const Exercise *e, const Call *call, char *text, size_t size);
-
-/* The exercises, in the files of their right results and mistakes. */
-extern const Exercise exercise_scale, exercise_bias, exercise_product, exercise_softmax,
-    exercise_masked_softmax, exercise_dropout, exercise_linear, exercise_layer_norm,
-    exercise_cross_entropy, exercise_additive, exercise_attention, exercise_self_attention,
-    exercise_sgd, exercise_flash;
 
 #endif

@@ -2,17 +2,27 @@
 
 # The students' files, and the program around one of them, are compiled by build/exercises. So are the
 # headers that they include, and the texts that --find shows: these are arrays of the program.
-STUDENTS  = $(wildcard examples/exercises/[01]*.c)
+STUDENTS  = $(wildcard examples/exercises/[0-9]*.c)
 MARKER    = $(filter-out $(STUDENTS) %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(wildcard examples/exercises/*.c))
-CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h $(wildcard examples/exercises/[01]*.h examples/exercises/find_*.inc))
-TEXTS     = $(BUILD)/obj/examples/exercises/texts.o
+CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h $(wildcard examples/exercises/[0-9]*.h examples/exercises/find_*.inc))
+TEXT      = $(BUILD)/obj/examples/exercises/texts
+LIST      = $(BUILD)/obj/examples/exercises/list
+TEXTS     = $(TEXT).o $(LIST).o
 
 $(BUILD)/exercises$(EXE): $(call objects,$(MARKER) examples/explain/json.c examples/recall/model.c) $(TEXTS) $(RECORDER)
-$(TEXTS:.o=.c): examples/exercises/texts.h $(CARRIES) $(BUILD)/flags
+$(TEXT).c: examples/exercises/texts.h $(CARRIES) $(BUILD)/flags
 	@mkdir -p $(@D); (cat $<; echo 'const Text texts[] = {'; \
 	    for file in $(CARRIES); do echo "{\"$${file##*/}\", (const unsigned char[]){"; \
 	        od -An -v -tu1 $$file | sed 's/[0-9][0-9]*/&,/g'; echo '0}},'; done; \
 	    echo '}; const int num_texts = sizeof texts / sizeof *texts;') >$@
+# Every "const Exercise exercise_NAME", by its number.
+$(LIST).c: $(MARKER) $(BUILD)/flags
+	@mkdir -p $(@D); awk '/^const Exercise exercise_[a-z0-9_]+ =/ { name = $$3 } \
+	        name && match($$0, /[.]number = [0-9]+/) { print substr($$0, RSTART + 10, RLENGTH - 10), name; name = "" }' \
+	    $(MARKER) | sort -n | awk 'BEGIN { print "#include \"examples/exercises/exercise.h\"" } \
+	        { print "extern const Exercise " $$2 ";"; list = list "&" $$2 ", " } \
+	        END { print "const Exercise *const exercise_list[] = {" list "0};\nconst int num_exercises = " NR ";" }' >$@
+$(TEXTS): MORE = -I.
 $(TEXTS): %.o: %.c $(BUILD)/flags
 	$(compile)
 

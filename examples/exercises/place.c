@@ -126,7 +126,11 @@ static bool compiler_runs(Place *place) {
 /* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
 static bool compile_kit(const Place *place, const char *name) {
     char file[PATH_SIZE], object[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
-    const char *flags[] = {COMPILES, "-c", file, "-o", object, NULL};
+    const char *const flags[] = {COMPILES,
+#ifdef __APPLE__
+                                 "-DNO_WRAP",
+#endif
+                                 "-c",        file, "-o", object, NULL};
     const char *argv[40];
     int n = 0;
     near_path(place, kit, name, ".c", file);
@@ -141,14 +145,35 @@ static bool compile_kit(const Place *place, const char *name) {
     return result.end == PROCESS_ENDED && result.status == 0;
 }
 
-/* `file` is the student's, `folder` is where the program is made. */
-static ProcessResult compile(const Place *place, const Exercise *e, const char *file,
-                             const char *folder) {
-    char name[64], call[PATH_SIZE], harness[PATH_SIZE], headers[PATH_SIZE + 2], there[PATH_SIZE];
-    char path[PATH_SIZE], messages[PATH_SIZE], output[PATH_SIZE];
-    const char *flags[] = {
-        COMPILES,
-        "-Dmain=students_main", /* the student may have a main */
+/* Runs the compiler with these words, as the programs' user, in a folder of the place. */
+static ProcessResult run_compiler(const Place *place, const char *folder,
+                                  const char *const *words) {
+    char there[PATH_SIZE], messages[PATH_SIZE];
+    const char *argv[40];
+    int n = 0;
+    place_path(place, folder, "", "", there);
+    place_path(place, folder, "messages", "", messages);
+    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
+    for (int i = 0; words[i]; i++) argv[n++] = words[i];
+    argv[n] = NULL;
+    const Program program = {(char *const *)argv, there, messages, COMPILER_SECONDS, .own = false};
+    return process_run(&program);
+}
+
+/* The student's file alone. The student may have a main. */
+static ProcessResult compile(const Place *place, const char *file, const char *folder) {
+    char path[PATH_SIZE], headers[PATH_SIZE + 2], object[PATH_SIZE];
+    const char *const words[] = {
+        COMPILES, "-Dmain=students_main", headers, "-c", file, "-o", object, NULL};
+    near_path(place, kit, "", "", path);
+    snprintf(headers, sizeof headers, "-I%s", path);
+    near_path(place, folder, "student.o", "", object);
+    return run_compiler(place, folder, words);
+}
+
+static ProcessResult link_program(const Place *place, const Exercise *e, const char *folder) {
+    char name[64], student[PATH_SIZE], call[PATH_SIZE], harness[PATH_SIZE], program[PATH_SIZE];
+    const char *const words[] = {
 #ifndef __APPLE__
         "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
 #endif
@@ -156,37 +181,50 @@ static ProcessResult compile(const Place *place, const Exercise *e, const char *
         "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",
         "-Wl,--wrap=mmap",
 #endif
-        headers,
-        file,
+        student,
         harness,
         call,
         "-o",
-        output,
+        program,
         "-lm",
         NULL
     };
-    const char *argv[40];
-    int n = 0;
     exercise_file(e, name, sizeof name);
+    near_path(place, folder, "student.o", "", student);
     near_path(place, kit, "harness", ".o", harness);
     near_path(place, kit, name, ".o", call);
-    near_path(place, kit, "", "", path);
-    snprintf(headers, sizeof headers, "-I%s", path);
-    near_path(place, folder, "program.exe", "", output);
-    place_path(place, folder, "", "", there);
-    place_path(place, folder, "messages", "", messages);
-    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
-    for (int i = 0; flags[i]; i++) argv[n++] = flags[i];
-    argv[n] = NULL;
-    const Program program = {(char *const *)argv, there, messages, COMPILER_SECONDS, .own = false};
-    return process_run(&program);
+    near_path(place, folder, "program.exe", "", program);
+    return run_compiler(place, folder, words);
 }
 
-ProcessResult place_compile(const Place *place, const Exercise *e) {
+static void read_messages(const char *path, char *messages, size_t size) {
+    char *text = submission_read(path, size - 1);
+    snprintf(messages, size, "%s", text ? text : "");
+    free(text);
+}
+
+static bool has_worked(ProcessResult result) {
+    return result.end == PROCESS_ENDED && result.status == 0;
+}
+
+/* `file` is the student's, `folder` is where the program is made. */
+static ProcessResult make_program(const Place *place, const Exercise *e, const char *file,
+                                  const char *folder, char *messages, size_t size) {
+    char path[PATH_SIZE];
+    ProcessResult result = compile(place, file, folder);
+    place_path(place, folder, "messages", "", path);
+    read_messages(path, messages, size);
+    if (!has_worked(result)) return result;
+    result = link_program(place, e, folder);
+    if (!has_worked(result)) read_messages(path, messages, size); /* else the warnings stay */
+    return result;
+}
+
+ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size) {
     char name[64], file[PATH_SIZE];
     exercise_file(e, name, sizeof name);
     near_path(place, source, name, ".c", file);
-    return compile(place, e, file, name);
+    return make_program(place, e, file, name, messages, size);
 }
 
 /* ---- the kit --------------------------------------------------------------------------------- */
@@ -269,7 +307,8 @@ bool place_can_compile(const Place *place, const Exercise *e) {
     if (!process_make_folder_in(place->folder, folder, true, path, sizeof path)) return false;
     if (!write_text(place, "control.c", line.text)) return false;
     near_path(place, kit, "control", ".c", file);
-    const ProcessResult result = compile(place, e, file, folder);
+    char messages[1024];
+    const ProcessResult result = make_program(place, e, file, folder, messages, sizeof messages);
     return result.end == PROCESS_ENDED && result.status == 0;
 }
 

@@ -34,8 +34,9 @@ void place_path(const Place *place, const char *folder, const char *name, const 
 
 /* Adds an exercise to the kit; false if the compiler fails. */
 bool place_prepare(const Place *place, const Exercise *e);
-/* Compiles the student's file of an exercise: 04_softmax/program.exe, and 04_softmax/messages. */
-ProcessResult place_compile(const Place *place, const Exercise *e);
+/* Makes the student's program of an exercise, 04_softmax/program.exe. `messages` are the
+ * compiler's. */
+ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size);
 /* Does the compiler compile a function that does nothing? If not, no student is to blame. */
 bool place_can_compile(const Place *place, const Exercise *e);
 /* Can so many bytes be written? */

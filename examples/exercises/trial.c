@@ -61,7 +61,8 @@ static void explain_compiler(Trial *trial, const Exercise *e, const Place *place
 }
 
 void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
-    char name[64], folder[PATH_SIZE], messages[PATH_SIZE];
+    enum { MESSAGES = 1 << 18 };
+    char name[64], folder[PATH_SIZE];
     *trial = (Trial){.stopped = -1, .place = place};
     if (!look(trial, e, place)) return;
     exercise_file(e, name, sizeof name);
@@ -76,14 +77,16 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
     }
     place_path(place, name, "program.exe", "", trial->program);
     place_path(place, name, "printed", "", trial->printed);
-    place_path(place, name, "messages", "", messages);
-    const ProcessResult result = place_compile(place, e);
+    char *messages = calloc(MESSAGES, 1);
+    if (!messages) {
+        end(trial, TRIAL_IMPOSSIBLE, "there is no memory");
+        return;
+    }
+    const ProcessResult result = place_compile(place, e, messages, MESSAGES);
     process_keep(folder, trial->program);
-    char *text = submission_read(messages, 1 << 20);
-    if (result.end == PROCESS_ENDED && result.status == 0)
-        read_warning(trial, text ? text : "", name);
-    else explain_compiler(trial, e, place, result, text ? text : "", name);
-    free(text);
+    if (result.end == PROCESS_ENDED && result.status == 0) read_warning(trial, messages, name);
+    else explain_compiler(trial, e, place, result, messages, name);
+    free(messages);
 }
 
 /* ---- calls and results -------------------------------------------------------------------------

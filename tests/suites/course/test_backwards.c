@@ -264,7 +264,7 @@ END_TEST
 
 /* A mistake says what is computed and asks a question. */
 START_TEST(mistakes_have_their_words) {
-    for (int number = 1; number <= EXERCISES; number++) {
+    for (int number = 1; number <= num_exercises; number++) {
         const Exercise *e = exercise(number);
         ck_assert_int_eq(e->number, number);
         for (const KnownMistake *m = e->mistakes; m->id; m++) {
@@ -298,7 +298,7 @@ static bool defines(const char *source, const char *function) {
 
 /* Sizes of 1 are among the inputs. */
 START_TEST(exercises_are_complete) {
-    for (int number = 1; number <= EXERCISES; number++) {
+    for (int number = 1; number <= num_exercises; number++) {
         bool one = false;
         for (const Sizes *s = exercise(number)->inputs; s->size[0]; s++)
             if (s->size[0] == 1) one = true;
@@ -311,7 +311,7 @@ END_TEST
  * FILE, h". The other words are prose. */
 START_TEST(the_librarys_loops_are_where_it_says) {
     static const char *const prose = " the row of scale and backward its ops ";
-    for (int number = 1; number <= EXERCISES; number++) {
+    for (int number = 1; number <= num_exercises; number++) {
         char where[256], word[96], file[96] = "";
         int files = 0;
         char *source = NULL;
@@ -405,11 +405,11 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("backwards");
     TCase *key = add_framed_case(suite, "answer key");
-    tcase_add_loop_test(key, right_results_agree_with_differences, 0, EXERCISES);
+    tcase_add_loop_test(key, right_results_agree_with_differences, 0, num_exercises);
     tcase_add_test(key, sgd_agrees_with_the_optimizer);
     TCase *mistakes = add_framed_case(suite, "mistakes");
-    tcase_add_loop_test(mistakes, mistakes_can_be_told_apart, 0, EXERCISES);
-    tcase_add_loop_test(mistakes, slips_are_no_mistakes, 0, EXERCISES);
+    tcase_add_loop_test(mistakes, mistakes_can_be_told_apart, 0, num_exercises);
+    tcase_add_loop_test(mistakes, slips_are_no_mistakes, 0, num_exercises);
     tcase_add_test(mistakes, mistakes_have_their_words);
     tcase_add_test(mistakes, exercises_are_complete);
     tcase_add_test(mistakes, the_librarys_loops_are_where_it_says);
