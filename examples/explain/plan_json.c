@@ -486,29 +486,30 @@ static bool is_whole_gradient(const Plan *plan, const Part *part) {
 }
 
 /* Writes what stands before a list that has this key, and passes over the list if it is left out;
- * false if there is none. */
-static bool copy_to(FILE *file, const char **at, const char *key, bool left_out) {
+ * false if there is none before `last`. */
+static bool copy_to(FILE *file, const char **at, const char *last, const char *key, bool left_out) {
     const char *next = strstr(*at, key);
-    if (!next) return false;
+    if (!next || next > last) return false;
     const char *end = end_of_list(next + strlen(key) - 1);
     fwrite(*at, 1, (size_t)((left_out ? next : end) - *at), file);
     *at = end;
     return true;
 }
 
-/* The lesson without its last bracket, and without what the page does not need: the Jacobians,
- * since the plan says all that follows from them, and each dx that is the whole gradient. (In a
- * string the quotes would have backslashes.) */
+/* The lesson without its last bracket, and without what the page does not need: the Jacobians and
+ * the right tape, since the plan says all that follows from them, and each dx that is the whole
+ * gradient. (In a string the quotes would have backslashes.) */
 static void write_facts(FILE *file, const char *lesson, const Plan *plan) {
-    const char *end = strrchr(lesson, '}');
+    const char *right = strstr(lesson, ",\n\"right\":{");
+    const char *end = right ? right : strrchr(lesson, '}');
     const bool is_ours = json_integer(plan->lesson, "number", 0) > 0; /* not a file of a reader's */
     for (int l = 0; l < plan->tape.num_lines && is_ours; l++)
         for (int n = 0; n < plan->tape.lines[l].num_parts; n++) {
             const Part *part = &plan->tape.lines[l].parts[n];
-            copy_to(file, &lesson, ",\"dx\":[", is_whole_gradient(plan, part));
-            copy_to(file, &lesson, ",\"jacobian\":[", true);
+            copy_to(file, &lesson, end, ",\"dx\":[", is_whole_gradient(plan, part));
+            copy_to(file, &lesson, end, ",\"jacobian\":[", true);
         }
-    while (copy_to(file, &lesson, ",\"jacobian\":[", true)) {
+    while (copy_to(file, &lesson, end, ",\"jacobian\":[", true)) {
     }
     fwrite(lesson, 1, (size_t)(end - lesson), file);
 }

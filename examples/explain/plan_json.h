@@ -7,8 +7,8 @@
  *      "units":[{"lines":[5,7],"group":0,"name":"loss","moves":false,"parts":[part,...]},...],
  *      "steps":[{"at":"b3.0","kind":"backward",...},...]}
  *
- * "jacobian" is left out of the tape: the plan says what follows from it; and in a lesson "dx" is,
- * if it is the whole "grad" of the input. tensors: what each is
+ * "jacobian" is left out of the tape, and so is the "right" one: the plan says what follows from
+ * them; and in a lesson "dx" is, if it is the whole "grad" of the input. tensors: what each is
  * called, and where it is 0: an element, and the number of its reason, and so on. units: lines that
  * are one arrow, from the first to the last index of "lines"; a group stands there folded, with a
  * name, and line by line. part: {"input":0,"zeros":[...],"jacobian":[...],"rowwise":true,

@@ -7,7 +7,6 @@
 
 #include "json.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -337,71 +336,15 @@ void rule_write(const Planting *p, FILE *file) {
     putc(']', file);
 }
 
-/* ---- the right rules ------------------------------------------------------------------------- */
-
-/* The gradient of input k for this dy. */
-static bool read_row(int line, int k, const Tensor *out, const double *dy, double *dx) {
-    Tensor *gradients[PLANTED_INPUTS] = {NULL};
-    Tensor *numbers = tensor_from_doubles(out->shape, dy);
-    Tensor *typed = numbers ? tensor_to(numbers, out->dtype) : NULL;
-    const bool done =
-        typed && tape_vjp(line, typed, gradients) && tensor_to_doubles(gradients[k], dx);
-    for (int i = 0; i < PLANTED_INPUTS; i++) tensor_release(gradients[i]);
-    tensor_release(typed);
-    tensor_release(numbers);
-    return done;
-}
-
-static void write_column(FILE *file, const double *jacobian, int64_t rows, int64_t columns,
-                         int64_t i) {
-    const char *comma = "";
-    fputs(i ? ",[" : "[", file);
-    for (int64_t j = 0; j < rows; j++) {
-        const double J = jacobian[j * columns + i];
-        if (J == 0) continue;
-        fprintf(file, isfinite(J) ? "%s%d,%.17g" : "%s%d,\"NaN\"", comma, (int)j, J);
-        comma = ",";
-    }
-    putc(']', file);
-}
-
-/* A dy that is 1 at one element gives a row of the Jacobian. */
-static bool write_right(FILE *file, const PlantedLine *planted, int k) {
-    TapeLine line;
-    if (!tape_line(planted->number, &line)) return false;
-    const Tensor *out = line.out;
-    const int64_t rows = tensor_numel(out), columns = tensor_numel(line.in[k]);
-    double *jacobian = calloc((size_t)(rows * (columns + 1)) + 1, sizeof *jacobian);
-    if (!jacobian) return tensor_fail("out of memory for the derivatives of a rule");
-    double *dy = jacobian + rows * columns;
-    bool done = true;
-    for (int64_t j = 0; j < rows && done; j++) {
-        dy[j] = 1;
-        done = read_row(planted->number, k, out, dy, jacobian + j * columns);
-        dy[j] = 0;
-    }
-    fprintf(file, "{\"line\":%d,\"input\":%d,\"jacobian\":[", planted->number, k);
-    for (int64_t i = 0; i < columns && done; i++) write_column(file, jacobian, rows, columns, i);
-    fputs("]}", file);
-    free(jacobian);
-    return done;
-}
-
-/* Without its hook a line has its own backward. */
+/* Without their hooks the lines have their own backward. */
 bool rule_write_right(Planting *p, FILE *file) {
-    const char *before = "\n";
     bool done = true;
-    fprintf(file, ",\n\"right\":[");
-    for (PlantedLine *line = p->first; line && done; line = line->next) {
-        done = tape_register_hook(line->number, NULL, NULL);
-        for (int k = 0; k < PLANTED_INPUTS && done; k++) {
-            if (!line->rules[k]) continue;
-            fputs(before, file);
-            done = write_right(file, line, k);
-            before = ",\n";
-        }
-        done = done && planted_hook_on(line);
-    }
-    putc(']', file);
+    if (!p->first) return true;
+    for (PlantedLine *line = p->first; line; line = line->next)
+        done = done && tape_register_hook(line->number, NULL, NULL);
+    fprintf(file, ",\n\"right\":");
+    done = done && tape_write_json(file);
+    for (PlantedLine *line = p->first; line; line = line->next)
+        done = planted_hook_on(line) && done;
     return done;
 }

@@ -452,10 +452,9 @@ static Source *find_moves(RuledTape *tape, const RuledLine *line, bool right) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* What a list of the lesson says of input k of a line: "planted", a rule that a reader has planted;
- * "right", the right derivatives there. NULL: nothing. */
-static const Json *item_at(const Json *lesson, const char *key, int line, int k) {
-    const Json *item = json_first(lesson, key);
+/* The rule that a reader has planted at input k of a line; NULL: none. */
+static const Json *planted_at(const Json *lesson, int line, int k) {
+    const Json *item = json_first(lesson, "planted");
     while (item && (json_integer(item, "line", -1) != line || json_integer(item, "input", -1) != k))
         item = item->next;
     return item;
@@ -472,7 +471,9 @@ static const char **read_reasons(RuledTape *tape, const Json *jacobian) {
 static bool read_part(RuledTape *tape, const RuledLine *line, Part *p, const Json *json,
                       const Json *lesson) {
     const Json *jacobian = json_get(json, "jacobian");
-    const Json *right = json_get(item_at(lesson, "right", line->number, p->k), "jacobian");
+    const Json *lines = json_get(json_get(lesson, "right"), "lines");
+    const Json *own = json_at(json_get(json_at(lines, p->line), "backward"), p->k);
+    const Json *right = p->planted ? json_get(own, "jacobian") : NULL;
     p->own = p;
     p->x = line->in[p->k];
     p->y = line->out;
@@ -480,7 +481,7 @@ static bool read_part(RuledTape *tape, const RuledLine *line, Part *p, const Jso
     p->worst = json_number(json_get(json, "worst"));
     p->unchecked = json_integer(json, "unchecked", 0);
     tape->tensors[p->x].parts++;
-    p->reasons = read_reasons(tape, jacobian);
+    p->reasons = read_reasons(tape, right ? right : jacobian);
     if (!p->dx || !p->reasons || !read_jacobian(tape, &p->by, jacobian)) return false;
     p->right = p->by;
     if (right && !read_jacobian(tape, &p->right, right)) return false;
@@ -517,7 +518,7 @@ static bool read_line(RuledTape *tape, int l, const Json *json, const Json *less
     for (const Json *d = backward->first; d; d = d->next, k++) {
         if (d->kind != JSON_OBJECT || !tape->tensors[line->out].grad) continue;
         Part *p = &line->parts[line->num_parts++];
-        *p = (Part){.line = l, .k = k, .planted = item_at(lesson, "planted", line->number, k)};
+        *p = (Part){.line = l, .k = k, .planted = planted_at(lesson, line->number, k)};
         if (!read_part(tape, line, p, d, lesson)) return false;
     }
     tape->tensors[line->out].maker = l;

@@ -319,8 +319,7 @@ static void note_unmoved(const Plan *plan, const RuledLine *line, int64_t j, cha
     for (int i = 0; i < line->num_parts; i++) {
         const Part *p = &line->parts[i];
         if (plan->tape.tensors[p->x].size != y->size) continue;
-        const bool is_one = y->value[j] == 1 && p->planted && p->right_factor != 0;
-        if (is_one || (p->reasons[j] && strcmp(p->reasons[j], "weight is 1") == 0))
+        if (p->reasons[j] && strcmp(p->reasons[j], "weight is 1") == 0)
             strcpy(note, "the other weights of its row are 0, so it stays 1");
         return;
     }

@@ -29,9 +29,7 @@ function viewOf(t, of, more = {}) {
 }
 
 const reasonIn = zeros => i => zeros.get(i) || "";
-const valueView = (t, more) => viewOf(t, "v", { reason: reasonIn(zerosOf(t, "v")), ...more });
-/* Where a rule is planted, forward is as it was: the right lesson says why a value is 0. */
-const zerosOf = (t, of) => ((of === "v" && state.lesson.rightOne?.tape.tensors[t.number]) || t).zeros[of];
+const valueView = (t, more) => viewOf(t, "v", { reason: reasonIn(t.zeros.v), ...more });
 const gradView = (t, more) => viewOf(t, "g", { reason: reasonIn(t.zeros.g), ...more });
 const numbersOf = part => ({ numbers: part.dx, shows: `dx ${part.line.line} ${part.k}`, reason: reasonIn(part.zeros) });
 const partView = (part, more) => viewOf(part.tensor, "g", { ...numbersOf(part), ...more });
@@ -41,7 +39,7 @@ function viewOfItem({ of, tensor, name, note, format, part: [l, k] = [], sum: co
     const { lesson } = state, t = lesson.tape.tensors[tensor], line = lesson.tape.lines[l];
     const own = line ? numbersOf(line.parts.find(part => part.k === k))
         : numbers ? { numbers: numbers.map(Number), shows: count ? `sum ${tensor} ${count}` : "", reason: reasonIn(reasonsIn(lesson.plan, zeros)) }
-            : { reason: reasonIn(zerosOf(t, of)) };
+            : { reason: reasonIn(t.zeros[of]) };
     return viewOf(t, of, { ...own, note: noteOf(note), isFlipped: !!turned, plainName: word, isSmall: small,
         top: /[vj]/.test(of) ? lesson.topValue : lesson.topGrad,
         ...(of === "p" && { isFrom: true, name: line.result.symbol, key: i => `p${line.line}.${k}.${i}` }),
@@ -75,5 +73,4 @@ function placeWords({ t, isFlipped, isMean, rowWords, columnWords, rows, columns
 }
 
 /* The element of t, and of its value or gradient, in words, for links: A[cat, the]. */
-const numberName = (of, t, i) => [nameEl(of === "g" ? t.gradient : t.symbol),
-    placeWords(viewOf(t, of), i)];
+const numberName = (of, t, i) => [nameEl(of === "g" ? t.gradient : t.symbol), placeWords(viewOf(t, of), i)];

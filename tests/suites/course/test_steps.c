@@ -890,6 +890,27 @@ START_TEST(wrong_rules) {
 }
 END_TEST
 
+/* Forward is as it was: a weight that the mask hides is 0 for the same reason. */
+START_TEST(reasons_beside_wrong_rules) {
+    LessonOptions options = {.dropout = -1, .seed = LESSON_SEED, .rule = "mask"};
+    CasePart found = {0, NULL};
+    char text[REASON_TEXT];
+    ck_assert_msg(lessons_use(3, 3, options, keep_part, &found), "%s", tensor_error());
+    open_json(found.text, false);
+    const Step *step = find_step("f3");
+    ck_assert_ptr_nonnull(line_of(step)->parts[0].planted);
+    int zeros = 0;
+    for (int64_t i = 0; i < result_of(step)->size; i++) {
+        if (step->numbers[i] != 0) continue;
+        reason_of_value(&plan, step->tensor, i, text);
+        ck_assert_msg(strncmp(text, "masked: ", 8) == 0, "0 because %s", text);
+        zeros++;
+    }
+    ck_assert_int_gt(zeros, 0);
+    close_plan();
+}
+END_TEST
+
 /* ---- the data of the page -------------------------------------------------------------------- */
 
 /* A step of the page is a step of the plan. */
@@ -1027,6 +1048,7 @@ int main(void) {
     tcase_add_test(tcase, sentences);
     tcase_add_loop_test(tcase, data_of_the_page, 0, CASES);
     tcase_add_test(tcase, wrong_rules);
+    tcase_add_test(tcase, reasons_beside_wrong_rules);
     tcase_add_test(tcase, kinds_of_other_ops);
     tcase_add_test(tcase, names_that_are_sums);
     tcase_add_test(tcase, tapes_without_names);
