@@ -11,16 +11,14 @@ let inputs = new Map(); /* key of a setting -> its control, while its panel is o
 function drawSetting({ key, kind, least, most, value }) {
     const isSwitch = kind === "switch", slides = key === "step", isText = kind === "text" || kind === "words";
     const type = isSwitch ? "checkbox" : slides ? "range" : isText ? "text" : "number";
-    const limits = isSwitch || isText ? {} : { min: String(least), max: String(most),
-        step: kind === "number" ? "any" : "1" };
+    const limits = isSwitch || isText ? {} : { min: String(least), max: String(most), step: kind === "number" ? "any" : "1" };
     const input = el("input", { type, id: "set-" + key, disabled: !Controls.isLive(), autocomplete: "off", ...limits });
     const set = () => tellPanel(Controls.change({ [key]: isSwitch
         ? (input.checked !== isInverted(key) ? "1" : "0") : input.value.trim() }));
     input.addEventListener(slides ? "input" : "change", set);
     inputs.set(key, input);
-    return el("label", { class: slides ? "slides" : isText ? "wide" : "" }, isSwitch && input,
-        settingWords[key] || key, !isSwitch && input,
-        slides && el("output", {}, String(value)));
+    return el("label", { class: slides ? "slides" : isText ? "wide" : "" }, isSwitch && input, settingWords[key] || key,
+        !isSwitch && input, slides && el("output", {}, String(value)));
 }
 
 function drawChange() {

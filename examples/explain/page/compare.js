@@ -17,8 +17,8 @@ function otherNumbers(step, other) {
 }
 
 /* What the two states are called: [this one, the other]. */
-const stateNames = () => (isBroken(state.lesson) ? ["wrong rule", "right rule"] : hasRules(state.lesson) ? ["your rule", "right rule"]
-    : ["changed", "recorded"]);
+const stateNames = () => (!hasRules(state.lesson) ? ["changed", "recorded"]
+    : [isBroken(state.lesson) ? "wrong rule" : "your rule", "right rule"]);
 
 /* A picture of the difference; null if the other state lacks this table. */
 function comparison(step) {
@@ -28,14 +28,11 @@ function comparison(step) {
         [mine, theirs] = stateNames();
     const difference = own.numbers.map((x, i) => x - numbers[i]);
     const a = { ...own, isMain: false, format, note: mine };
-    const b = { ...own, isMain: false, format, note: theirs, numbers, key: i => `o${own.t.number}.${i}`, of: "o",
-        reason: () => "" };
+    const b = { ...own, isMain: false, format, note: theirs, numbers, key: i => `o${own.t.number}.${i}`, of: "o", reason: () => "" };
     const main = { ...own, format, numbers: difference, key: i => `d${own.t.number}.${i}`, of: "d", name: "difference",
-        plainName: true, note: "",
-        reason: () => "both are the same" };
+        plainName: true, note: "", reason: () => "both are the same" };
     return { main, items: [{ table: main }, sign("="), { table: a }, sign("−"), { table: b }],
-        rule: [nameEl(own.name), ": ", mine, " and ", theirs],
-        terms: i => differenceOf(a, b, difference[i], format, i) };
+        rule: [nameEl(own.name), ": ", mine, " and ", theirs], terms: i => differenceOf(a, b, difference[i], format, i) };
 }
 
 /* a − b, with as many decimals as give the difference as it is printed. */

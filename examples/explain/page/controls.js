@@ -268,11 +268,9 @@ const Controls = (() => {
 
     /* ---- a step of SGD ------------------------------------------------------------------------------------------- */
 
-    const hasTraining = () => library && (recorded.settings || []).some(({ key }) => key === "step");
-
     /* At the end of a lesson that can be trained: x - rate dx for each leaf. The step of one leaf is shown as tables. */
     function stepButton() {
-        if (!hasTraining() || state.lesson.name !== recorded.name) return "";
+        if (!library || !settingOf("step") || state.lesson.name !== recorded.name) return "";
         const now = Number(valueNow("step")), said = el("p", { role: "status" });
         const take = () => {
             const before = state.lesson, sentence = change({ step: String(now + 1) });
@@ -310,12 +308,9 @@ const Controls = (() => {
 
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
 
-    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule,
-        stepButton, otherState, setCompare, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained,
-        training,
+    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule, stepButton,
+        otherState, setCompare, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
-            isLoading: () => loading,
-        isLive: () => library !== null, time: () => answer.time,
-        stepOfTraining: () => Number((recorded.settings || []).some(({ key }) => key === "step")
-            ? valueNow("step") : 0) };
+        isLoading: () => loading, isLive: () => library !== null, time: () => answer.time,
+        stepOfTraining: () => (settingOf("step") ? Number(valueNow("step")) : 0) };
 })();

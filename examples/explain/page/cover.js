@@ -34,8 +34,7 @@ const drawFormula = formula => formula.length > 0 && el("div", { class: "formula
     formula.map(line => el("p", {}, formulaLine(line))));
 
 const wordsInFormulas = /^(softmax|sqrt|sum|dropout|relu|tanh|from|every|parameter|where|ignored|allowed|Concat)$/;
-const formulaLine = line => line.replace(/<-/g, "←").replace(/sqrt\((\w+)\)/g, "√$1").replace(/ -/g,
-    " −").replace(/\)\^2/g, ")²")
+const formulaLine = line => line.replace(/<-/g, "←").replace(/sqrt\((\w+)\)/g, "√$1").replace(/ -/g, " −").replace(/\)\^2/g, ")²")
     .split(/([A-Za-z]\w*(?:\.\w+)?'?(?:\^2)?)/).map(piece =>
         (wordsInFormulas.test(piece) ? el("span", { class: "fn" }, piece)
         : /^[A-Za-z]/.test(piece) ? nameEl(piece) : piece));
@@ -64,8 +63,7 @@ function drawArcs(t, row, isHidden) {
     const drawing = svg("svg", { viewBox: `0 0 ${width} 225`, class: "arcs", role: "img",
         "aria-label": `“${who}” looks at ` + words.map((word, c) => `“${word}” with ${said(weights[c])}`).join(", ") });
     weights.forEach((w, c) => {
-        const b = ends[c], side = own || from < 0 ? 0 : b > start ? 22 : -22, high = Math.min(105,
-            70 + Math.abs(b - start) / 4);
+        const b = ends[c], side = own || from < 0 ? 0 : b > start ? 22 : -22, high = Math.min(105, 70 + Math.abs(b - start) / 4);
         const path = c === from
             ? `M${start - 14} ${y}C${start - 40} ${y - 62} ${start + 40} ${y - 62} ${start + 14} ${y}`
             : `M${start + side} ${y}C${start + (b - start) * 0.25} ${y - high} ${b - (b - start) * 0.25} ${y - high} ${b} ${y}`;
@@ -74,8 +72,7 @@ function drawArcs(t, row, isHidden) {
         drawing.append(svg("text", { x: c === from ? start : (start + b) / 2,
             y: c === from ? 92 : y - high * 0.75 - 14, class: "weight" }, said(w)));
     });
-    words.forEach((word, c) => drawing.append(svg("text", { x: ends[c], y: 188, class: c === from ? "word from"
-        : "word" }, word)));
+    words.forEach((word, c) => drawing.append(svg("text", { x: ends[c], y: 188, class: c === from ? "word from" : "word" }, word)));
     if (own) drawing.append(svg("path", { d: `M${ends[0]} 156L${ends[ends.length - 1]} 156M${start} 150v12`,
         class: "axis" }), svg("text", { x: start, y: 218, class: "word own" }, own));
     return drawing;

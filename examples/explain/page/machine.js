@@ -25,15 +25,14 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor, isLow = false
     const holder = el("div", { class: "holder" }, world);
     holder.style.cssText = `width:${graph.width * scale}px;height:${(graph.height + 8) * scale}px`;
     byId("picture").replaceChildren(holder);
-    machine = { lesson, graph, nodes, edges, scale, isLow, most: Math.max(...edges.map(e => (e.part ? e.part.weight : 0)),
-        0) };
+    machine = { lesson, graph, nodes, edges, scale, isLow, most: Math.max(0, ...edges.map(({ part }) => part?.weight ?? 0)) };
 }
 
 /* ---- the layout that fits ----------------------------------------------------------------------------------------- */
 
 /* How high the picture may be: a share of the window. */
-const mostHeight = () => Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : innerHeight < 850
-    ? 0.285 : 0.33));
+const mostHeight = () =>
+    Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : innerHeight < 850 ? 0.285 : 0.33));
 
 const LOW = 0.55; /* the smallest scale of a low picture: its labels are 11 pixels high */
 
@@ -48,8 +47,7 @@ function fittedGraph(lesson, isLow) {
     const labels = (height, op) => ({ height, below: below(height, op), width: t => Math.max(pen.measureText(plain(t.symbol)).width,
         pen.measureText(t.unit && !t.unit.isFold ? opName(t.unit.op) : "").width) * height / 15 + 6 });
     const most = isLow ? 0.6 * mostHeight() : mostHeight();
-    const fitting = graph => Math.min(most / (graph.height + 8), W / graph.width,
-        1.5 * Math.max(1, enlarged()));
+    const fitting = graph => Math.min(most / (graph.height + 8), W / graph.width, 1.5 * Math.max(1, enlarged()));
     const made = label => {
         const graph = arranged(lesson, label);
         spread(graph, 0, 24, 24);
@@ -103,13 +101,11 @@ function drawEdge(graph, edge, lines) {
 
 function drawNode(lesson, t, n, label, onclick) {
     const map = (kind, numbers) => el("span", { class: "map " + kind, "--w": n.box.w + "px", "--h": n.box.h + "px" },
-        paint(lesson, t, n.box, numbers, kind),
-        el("span", { class: "q" }, "?"));
+        paint(lesson, t, n.box, numbers, kind), el("span", { class: "q" }, "?"));
     const op = t.unit && (t.unit.isFold ? "" : opName(t.unit.op));
     const node = el("button",
         { class: `node ${t.unit ? "" : "leaf"} ${n.box.isUnder ? "under" : ""} ${t.shape.length ? "" : "scalar"}`,
-        tabindex: "-1",
-        "data-t": t.number, onclick: () => onclick(t), onmouseenter: () => tip(t, node), onmouseleave: () => tip(null),
+        tabindex: "-1", "data-t": t.number, onclick: () => onclick(t), onmouseenter: () => tip(t, node), onmouseleave: () => tip(null),
         onfocus: () => tip(t, node), onblur: () => tip(null) },
     el("span", { class: "name" }, nameEl(t.symbol, "span"), !t.shape.length && el("b", { class: "loss" })),
     el("span", { class: "maps" }, map("value", t.value), t.grad && map("grad", t.grad)),
@@ -177,8 +173,8 @@ function updateMachine() {
         isBack = n > lesson.forward;
     const hidden = isHere && state.trailer === null && isHiding() ? hiddenIn(step) : {};
     for (const [t, node] of machine.nodes) updateNode(t, node, step, n, isBack, hidden);
-    if (![...machine.nodes.values()].some(node => node.tabIndex === 0)) machine.nodes.values().next().value.tabIndex =
-        0;
+    const nodes = [...machine.nodes.values()];
+    if (!nodes.some(node => node.tabIndex === 0)) nodes[0].tabIndex = 0;
     for (const edge of machine.edges) updateEdge(edge, step, n, isBack, hidden);
     follow();
 }
@@ -202,8 +198,7 @@ function updateNode(t, node, step, n, isBack, hidden) {
     const loss = node.querySelector(".loss");
     if (loss) loss.textContent = isKnown && !classes["secret-v"] ? " " + bare(t.value[0]) : "";
     const words = [plain(t.title), t.unit ? opName(t.unit.op) : "given", t.shape.join(" by ") || "one number",
-        !isKnown && "not computed yet",
-        isDone && "with its gradient"].filter(Boolean);
+        !isKnown && "not computed yet", isDone && "with its gradient"].filter(Boolean);
     node.setAttribute("aria-label", words.join(", "));
     node.tabIndex = isCurrent ? 0 : -1;
     if (isCurrent) node.setAttribute("aria-current", "step");
@@ -235,9 +230,8 @@ function updateEdge(edge, step, n, isBack, hidden) {
 /* A picture that is wider than the window follows the current table. */
 function follow() {
     const node = [...machine.nodes.values()].find(each => each.classList.contains("current")), box = byId("picture");
-    if (node && box.scrollWidth > box.clientWidth)
-        box.scrollTo({ left: node.offsetLeft * machine.scale - box.clientWidth / 2,
-            behavior: calm() ? "auto" : "smooth" });
+    const left = node && node.offsetLeft * machine.scale - box.clientWidth / 2;
+    if (node && box.scrollWidth > box.clientWidth) box.scrollTo({ left, behavior: calm() ? "auto" : "smooth" });
     else if (!node) box.scrollLeft = 0;
 }
 
@@ -251,8 +245,7 @@ function tip(t, node) {
         unit ? [opName(unit.op), " of ", listed(inputs.map(x => nameEl(x.symbol)))] : "given, not computed",
         t.parts.length > 1 && el("div", {}, `used ${t.parts.length} times`));
     const r = node.getBoundingClientRect();
-    box.style.left = Math.max(8, Math.min(innerWidth - box.offsetWidth - 8, r.x + r.width / 2 - box.offsetWidth / 2)) +
-        "px";
+    box.style.left = Math.max(8, Math.min(innerWidth - box.offsetWidth - 8, r.x + r.width / 2 - box.offsetWidth / 2)) + "px";
     box.style.top = r.bottom + scrollY + 6 + "px";
 }
 

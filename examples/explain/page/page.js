@@ -15,9 +15,8 @@
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
  * it room; keys: only the key steps are shown; compare: two states are side by side; trained: the lesson before the step of SGD that was
  * just taken; printing: what is drawn is for paper. */
-const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
-    bet: null, trailer: null,
-    moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
+const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
+    trailer: null, moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
     layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -35,9 +34,13 @@ function writeAddress() {
     if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
     const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash &&
         !isPresenting() && !state.exercise;
+    replaceAddress(isFirst ? location.pathname + location.search
+        : addressOf(stepNow(), state.chosen) + presentWord() + (state.exercise ? "&exercise" : ""));
+}
+
+function replaceAddress(address) {
     try {
-        history.replaceState(null, "", isFirst ? location.pathname + location.search
-            : addressOf(stepNow(), state.chosen) + presentWord() + (state.exercise ? "&exercise" : ""));
+        history.replaceState(null, "", address);
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
@@ -104,8 +107,7 @@ function readAddress() {
         scrollTo(0, 0);
     }
     Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
-        hover: null, hint: false,
-        moved: false, guessed: null });
+        hover: null, hint: false, moved: false, guessed: null });
     draw();
     Controls.drawn();
 }
@@ -159,8 +161,7 @@ function goTo(n) {
     /* A new step is read from its top. */
     if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
     if (inStep) byId("step").focus({ preventScroll: true });
-    if (inMachine) (byId("picture").querySelector('.node[tabindex="0"]') ||
-        byId("step")).focus({ preventScroll: true });
+    if (inMachine) (byId("picture").querySelector('.node[tabindex="0"]') || byId("step")).focus({ preventScroll: true });
 }
 
 /* Draws the step. */
@@ -218,8 +219,7 @@ function toggleTape() {
 
 /* The same step once more; the focus stays where it was. */
 function drawAgain() {
-    const focus = document.activeElement, key = focus.dataset && focus.dataset.key,
-        inStep = byId("step").contains(focus);
+    const focus = document.activeElement, key = focus.dataset?.key, inStep = byId("step").contains(focus);
     draw();
     if (focus.isConnected) focus.focus({ preventScroll: true });
     else if (inStep) (cellAt(key) || byId("step")).focus({ preventScroll: true });
@@ -230,9 +230,8 @@ function drawBar() {
     const { lesson, step } = state, bar = byId("scrub"), asks = new Set(), keys = state.keys && keySteps(lesson);
     (lesson.questions || []).forEach(({ at }, n) => lesson.right.has(n) || asks.add(stepOf(lesson, at)));
     if (isExercise()) lesson.steps.forEach((each, m) => unwrittenAt(each) && asks.add(m));
-    fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o",
-        n === step ? "on" : n < step ? "past" : "",
-        asks.has(n) ? "ask" : "", keys && !keys.has(n) ? "beside" : ""].join(" ").trim() })));
+    fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on"
+        : n < step && "past", asks.has(n) && "ask", keys && !keys.has(n) && "beside"].filter(Boolean).join(" ") })));
     byId("count").textContent = phaseOf(lesson, step);
     byId("back").disabled = step === 0;
     byId("next").disabled = step === lesson.steps.length - 1 && !lesson.number;
@@ -260,8 +259,7 @@ function choose(key) {
 function showLesson(lesson) {
     const { steps } = state.lesson, step = stepNow(), key = readKey(state.chosen), id = step.id,
         isLast = state.step === steps.length - 1;
-    const like = other => other.kind === step.kind && step.kind !== "cover" &&
-        resultOf(other).title === resultOf(step).title &&
+    const like = other => other.kind === step.kind && step.kind !== "cover" && resultOf(other).title === resultOf(step).title &&
         (!step.unit || other.unit.result.title === step.unit.result.title);
     const at = state.step;
     openLesson(lesson);
@@ -284,8 +282,8 @@ function showRecording(recording, back, at) {
     lessons.splice(former < 0 ? lessons.length : former, 1, lesson);
     drawMenu();
     plan(lesson);
-    const t = lesson.tape.tensors[at ?? -1], step = t && lesson.steps[t.gradStep < Infinity ? t.gradStep
-        : Math.max(1, t.valueStep)];
+    const t = lesson.tape.tensors[at ?? -1],
+        step = t && lesson.steps[t.gradStep < Infinity ? t.gradStep : Math.max(1, t.valueStep)];
     location.hash = RECORDED + (step ? "/" + step.id : "");
 }
 
@@ -332,15 +330,11 @@ function rebuild() {
 function begin() {
     let timer = 0, width = innerWidth;
     drawMenu();
-    byId("back").addEventListener("click", () => goTo(nextStep(-1)));
-    byId("next").addEventListener("click", stepOn);
-    byId("scrub").addEventListener("click", event => goTo(stepInBar(event.clientX)));
+    const press = { back: () => goTo(nextStep(-1)), next: stepOn, scrub: event => goTo(stepInBar(event.clientX)),
+        predict: togglePredict, tape: toggleTape, keys: toggleKeys, write: toggleExercise };
+    for (const [id, act] of Object.entries(press)) byId(id).addEventListener("click", act);
     byId("scrub").addEventListener("mousemove", event =>
         (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));
-    byId("predict").addEventListener("click", togglePredict);
-    byId("tape").addEventListener("click", toggleTape);
-    byId("keys").addEventListener("click", toggleKeys);
-    byId("write").addEventListener("click", toggleExercise);
     beginBox();
     watchStep(byId("step"));
     beginPanels();

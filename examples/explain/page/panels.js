@@ -17,8 +17,7 @@ function openPanel(name) {
     fill(box, closer(), panelKinds[name]());
     updatePanel();
     drawAgain();
-    (box.querySelector("input:enabled, .rulebox:enabled") ||
-        box.querySelector("button")).focus({ preventScroll: true });
+    (box.querySelector("input:enabled, .rulebox:enabled") || box.querySelector("button")).focus({ preventScroll: true });
     if (scrollY > box.offsetTop) scrollTo(0, 0);
 }
 

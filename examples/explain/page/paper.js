@@ -25,7 +25,7 @@ function drawPaper() {
         el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title ||
         "Your tape"), el("p", {}, prose(cover.lead || idea)),
         !cover.lead && text.map(each => el("p", {}, prose(each))),
-            formula.length > 0 && el("div", { class: "formula" }, formula.map(line => el("p", {}, formulaLine(line))))),
+        drawFormula(formula)),
     sheets, answers);
     document.body.classList.toggle("worksheet", isWorksheet);
 }
@@ -42,12 +42,10 @@ function drawSheet(n, isWorksheet) {
     const isOpen = isLeftOut(step);
     picture = { unit: step.unit, ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
     const all = tablesIn(picture).some(view => view.panels > 1), layout = layoutOf(picture.items, PAPER, 600, all);
-    const small = { ...layout, cell: Math.min(58, layout.cell), height: Math.min(26, layout.height),
-        font: Math.min(13, layout.font) };
+    const small = { ...layout, cell: Math.min(58, layout.cell), height: Math.min(26, layout.height), font: Math.min(13, layout.font) };
     if (isWorksheet) Object.assign(small, { cell: CELL.width, height: CELL.height, isTight: false,
         wraps: layout.wraps || layout.cell < CELL.width + 8 });
-    const items = drawItems(picture, small, true),
-        right = [...items.children].find(item => item.textContent.startsWith("="));
+    const items = drawItems(picture, small, true), right = [...items.children].find(item => item.textContent.startsWith("="));
     if (small.wraps && right) right.before(el("span", { class: "break" })); /* a product is not torn: it begins a line */
     const words = isWorksheet ? sentenceOf(step) : step.text || sentenceOf(step);
     return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule),

@@ -174,10 +174,7 @@
 
     /* During training the address has no step: a reader who comes back continues the run. */
     function writeAddress() {
-        if (!isPlaying()) return;
-        try {
-            history.replaceState(null, "", address(!isTraining()));
-        } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
+        if (isPlaying()) replaceAddress(address(!isTraining()));
     }
 
     /* A value is one line of a request. Additive attention has no scale. */

@@ -291,6 +291,10 @@ function takeBack() {
     const step = stepNow();
     ruleBox.opened = nameOfStep(step);
     takeBackRule(step);
+    fillAgain();
+}
+
+function fillAgain() {
     fillBox(stepNow(), ruleBox.place);
     updateBox(stepNow(), ruleBox.place);
     byId("step").focus({ preventScroll: true });
@@ -315,9 +319,7 @@ function giveUp() {
     if (plantedAt(step)) Controls.plantRule(place, null);
     fill(boxParts.said);
     drawAgain();
-    fillBox(stepNow(), place);
-    updateBox(stepNow(), place);
-    byId("step").focus({ preventScroll: true });
+    fillAgain();
 }
 
 /* ---- the judgement ------------------------------------------------------------------------------------------------ */

@@ -13,16 +13,16 @@ function drawStep() {
     }
     picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
         pictureOf(step)) };
-    const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels));
+    const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels)), isOne = panels > 1 && !all;
+    const draw = wraps => {
+        state.layout = fitLayout(box, all, wraps);
+        drawTables(box, step, isOne ? panels : 0);
+    };
     state.panel = Math.min(state.panel, panels - 1);
-    if (panels > 1 && !all) turnToChosen();
+    if (isOne) turnToChosen();
     chooseRow();
-    state.layout = fitLayout(box, all);
-    drawTables(box, step, panels > 1 && !all ? panels : 0);
-    if (!narrowTables()) {
-        state.layout = fitLayout(box, all, true);
-        drawTables(box, step, panels > 1 && !all ? panels : 0);
-    }
+    draw();
+    if (!narrowTables()) draw(true);
     fitCaptions();
     showTerms();
 }

@@ -10,8 +10,8 @@ const NEXT_COLUMN = 12; /* pixels of the next column, which say that there are m
 
 const SMALL = 28; /* pixels: a cell of a small table, without words: a mask, read beside the others */
 
-const rowLabels = view => (view.isMean || view.isSmall ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1
-    ? String(view.rows) : "");
+const rowLabels = view =>
+    (view.isMean || view.isSmall ? "" : view.rowWords ? view.rowWords.join() : view.rows > 1 ? String(view.rows) : "");
 /* How many columns of a table are in view at a time. */
 const columnsOf = (view, most) => (view.columns > FEW_COLUMNS ? Math.min(view.columns, most) : view.columns);
 
@@ -51,8 +51,7 @@ function layoutWith(items, W, H, all, mustWrap, most) {
     const least = Math.max(34, chars * 7.2 + 6) * k;
     const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + (isCut(view, most) ? NEXT_COLUMN : 0) + gap +
         (panels(view) - 1) * (20 + (isTight ? 2 : sideOf(view, false, k)))));
-    const room = isTight => Math.floor((W - smallWidth - besides(isTight) - signsWidth(items, isTight, gap,
-        k)) / columns) - 2;
+    const room = isTight => Math.floor((W - smallWidth - besides(isTight) - signsWidth(items, isTight, gap, k)) / columns) - 2;
     let isTight = room(false) < 66 * k, cell = room(isTight);
     const wraps = mustWrap || cell < least;
     if (wraps) {
@@ -81,8 +80,7 @@ function layoutWith(items, W, H, all, mustWrap, most) {
 function drawItems(picture, layout, isPaper) {
     const { items, moves } = picture;
     return el("div", { class: `items ${layout.wraps ? "wrap" : ""} ${moves ? "moving" : ""}`,
-        "--cw": layout.cell + "px",
-        "--ch": layout.height + "px", "--font": layout.font + "px" },
+        "--cw": layout.cell + "px", "--ch": layout.height + "px", "--font": layout.font + "px" },
     groupsOfItems(items).map(group => drawGroup(group, layout, !!moves || isPaper)));
 }
 

@@ -77,14 +77,12 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
 /* The second line of softmax: the mean that the first one subtracts. */
 function drawMean(r) {
     const { mean, meanTerms } = picture;
-    return el("div", { class: "mean" }, mean.name, " = ",
-        drawTerms(mean, r, meanTerms(r), false, true));
+    return el("div", { class: "mean" }, mean.name, " = ", drawTerms(mean, r, meanTerms(r), false, true));
 }
 
 function drawFactor({ key, x, text }, isBracketed) {
     if (!key) return el("span", { class: "sign" }, isBracketed ? `(${text})` : text);
-    const shown = isAskedFor(key) && !isShown(key) ? "?" : isBracketed ? `(${text})` : text,
-        target = whereFrom(key);
+    const shown = isAskedFor(key) && !isShown(key) ? "?" : isBracketed ? `(${text})` : text, target = whereFrom(key);
     return target ? el("a", { class: "fac", href: addressOf(target.step, target.key), "data-key": key,
         title: target.words }, shown)
         : el("span", { class: "fac", "data-key": key, title: x === undefined ? "" : null }, shown);
@@ -114,8 +112,7 @@ function dependents(key) {
 function drawInto(keys) {
     const { main } = picture, place = key => placeWords(main, Number(/\d+$/.exec(key)[0])) || "it";
     const link = key => el("a", { class: "goto", href: addressOf(stepNow(), key) }, place(key)), most = 4;
-    return el("span", { class: "note" }, "  goes into ", keys.length > most && `${keys.length} numbers of `,
-        nameEl(main.name),
+    return el("span", { class: "note" }, "  goes into ", keys.length > most && `${keys.length} numbers of `, nameEl(main.name),
         keys.length <= most && listed(keys.map(link)));
 }
 
@@ -150,13 +147,10 @@ function mark(cell, key, sources) {
 
 /* The step that a number came from, and the number's key there; null if it was given, or is made here. */
 function whereFrom(key) {
-    const { tape: { tensors }, steps } = state.lesson, [, line, k, index] = /^p(\d+)\.(\d+)\.(\d+)$/.exec(key || "") ||
-        [];
+    const { steps } = state.lesson, [, line, k, index] = /^p(\d+)\.(\d+)\.(\d+)$/.exec(key || "") || [];
     if (line) {
-        const step = steps.find(each => each.kind === "backward" &&
-            each.part.line.line === Number(line) && each.part.k === Number(k));
-        return step ? { step, key: `g${step.part.tensor.number}.${index}`, words: "to the step that found this part" }
-            : null;
+        const step = steps[stepOf(state.lesson, `b${line}.${k}`)];
+        return step ? { step, key: `g${step.part.tensor.number}.${index}`, words: "to the step that found this part" } : null;
     }
     const { of, t } = readKey(key) || {}, n = !t ? -1 : of === "g" ? t.gradStep : t.producer ? t.valueStep : -1;
     if (n < 0 || n === state.step || !steps[n]) return null;
