@@ -2,6 +2,7 @@
 #include "format.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,4 +115,10 @@ Format format_of_constant(double x) {
     return (Format){decimals > 8 ? 8 : decimals, 0};
 }
 
-void format_bare(double x, char text[NUMBER_TEXT]) { format_number(x, format_of(&x, 1), text); }
+void put_text(char *text, size_t size, const char *format, ...) {
+    const size_t n = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + n, size - n, format, arguments);
+    va_end(arguments);
+}

@@ -1,6 +1,8 @@
-/* format.h - how a table writes its numbers, in the page and in a terminal. */
+/* format.h - how a table writes its numbers, in the page and in a terminal; texts that grow. */
 #ifndef TAPEHEAD_EXAMPLES_FORMAT_H
 #define TAPEHEAD_EXAMPLES_FORMAT_H
+
+#include "../../tensor/tensor.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +25,8 @@ void format_number(double x, Format format, char text[NUMBER_TEXT]);
 double format_value(double x, Format format);
 /* A number of no table: in full if it is short, else four digits. */
 Format format_of_constant(double x);
-/* Three digits. */
-void format_bare(double x, char text[NUMBER_TEXT]);
+
+/* Appends to a text that has room for `size` bytes; what has no room is left out. */
+TENSOR_PRINTF(3, 4) void put_text(char *text, size_t size, const char *format, ...);
 
 #endif

@@ -5,20 +5,10 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- names ----------------------------------------------------------------------------------- */
-
-/* "a, b": appends to a text. */
-static void put(char *text, size_t size, const char *format, ...) {
-    const size_t n = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + n, size - n, format, arguments);
-    va_end(arguments);
-}
 
 int twin_of(const Plan *plan, int tensor) {
     const Json *pair = json_first(plan->lesson, "transposed");
@@ -60,7 +50,7 @@ void full_name(const Plan *plan, int tensor, char name[NAME_TEXT]) {
         strcat(name, "'");
     } else {
         name_of_op(line, name);
-        put(name, NAME_TEXT, " %d", line->number);
+        put_text(name, NAME_TEXT, " %d", line->number);
     }
 }
 
@@ -165,7 +155,7 @@ static bool add_word(const RuledLine *line, const char *word, Token *tokens, int
     if (strlen(word) > 1 && isalpha((unsigned char)*word) && strcmp(word, "max") != 0) return false;
     if (argument) constant_text(json_number(argument), text);
     else snprintf(text, sizeof text, "%.30s", word);
-    if (raised) put(tokens[*count - 1].text, sizeof tokens->text, "%s", text);
+    if (raised) put_text(tokens[*count - 1].text, sizeof tokens->text, "%s", text);
     else {
         Token *token = add_token(tokens, count, -1, text);
         token->is_number = argument != NULL;
@@ -225,7 +215,7 @@ bool is_linear(const Plan *plan, const RuledLine *line) {
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
-static void title(Formula *f, const char *text) { put(f->title, FORMULA_TEXT, "%s", text); }
+static void title(Formula *f, const char *text) { put_text(f->title, FORMULA_TEXT, "%s", text); }
 
 static Item *add(Formula *f, ItemKind of, const char *text, const char *note) {
     Item *item = &f->items[f->count];
@@ -251,7 +241,7 @@ static Item *add_table(Formula *f, ItemKind of, const TapeTensor *like, const do
     item->like = like;
     item->numbers = numbers;
     item->format = format_of(numbers, like->size);
-    put(f->title, FORMULA_TEXT, brackets ? "(`%s`)" : "`%s`", name);
+    put_text(f->title, FORMULA_TEXT, brackets ? "(`%s`)" : "`%s`", name);
     return item;
 }
 
@@ -383,11 +373,11 @@ static void make_by_number(const Plan *plan, const Token *tokens, int count, For
     sign(f, "=", "", " = ");
     const size_t used = strlen(f->title);
     add_tokens(plan, tokens, count, f);
-    for (int i = first; i < f->count; i++) put(says, sizeof says, "%s", f->items[i].text);
+    for (int i = first; i < f->count; i++) put_text(says, sizeof says, "%s", f->items[i].text);
     if (strcmp(says, f->items[f->main].text) != 0) return;
     const char *x = f->items[first].text;
     f->title[used] = '\0';
-    put(f->title, FORMULA_TEXT, "`%s` x `%s`, number by number", x, x);
+    put_text(f->title, FORMULA_TEXT, "`%s` x `%s`, number by number", x, x);
 }
 
 /* Are its numbers so short that a table of them can be small? */
@@ -497,7 +487,7 @@ static void title_inner(const Plan *plan, const Unit *unit, int tensor, bool bra
     char name[NAME_TEXT];
     const int l = line_of_group(plan, unit, tensor);
     name_of_tensor(plan, tensor, false, name);
-    if (l < 0) put(f->title, FORMULA_TEXT, "`%s`", name);
+    if (l < 0) put_text(f->title, FORMULA_TEXT, "`%s`", name);
     if (l >= 0 && brackets) title(f, "(");
     if (l >= 0) title_nested(plan, unit, l, f);
     if (l >= 0 && brackets) title(f, ")");
@@ -516,7 +506,7 @@ static void title_nested(const Plan *plan, const Unit *unit, int l, Formula *f) 
     }
     if (count > 0) return;
     name_of_op(line, name);
-    put(f->title, FORMULA_TEXT, "%s(", name);
+    put_text(f->title, FORMULA_TEXT, "%s(", name);
     const char *comma = "";
     for (int k = 0; k < line->num_in; k++) {
         if (line->in[k] < 0) continue;
@@ -562,8 +552,8 @@ static void make_group(const Plan *plan, const Unit *unit, Formula *f) {
     if (count <= MOST_NESTED) {
         title(f, " = ");
         title_nested(plan, unit, unit->last, f);
-    } else if (strcmp(unit->name, name) == 0) put(f->title, FORMULA_TEXT, ": %s", lines);
-    else put(f->title, FORMULA_TEXT, ": %s, %s", unit->name, lines);
+    } else if (strcmp(unit->name, name) == 0) put_text(f->title, FORMULA_TEXT, ": %s", lines);
+    else put_text(f->title, FORMULA_TEXT, ": %s, %s", unit->name, lines);
 }
 
 static void make_forward(const Plan *plan, const Step *step, Formula *f) {

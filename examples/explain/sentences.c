@@ -1,27 +1,12 @@
 /* sentences.c - what is said of a step: see sentences.h.
  *
- * The sections: forward, backward, checks. */
+ * The sections: sentences with names, forward and backward, checks. */
 #include "sentences.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
-static void put(char text[SENTENCE_TEXT], const char *format, ...) {
-    const size_t n = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + n, SENTENCE_TEXT - n, format, arguments);
-    va_end(arguments);
-}
-
-static void put_name(const Plan *plan, char text[SENTENCE_TEXT], int tensor) {
-    char name[NAME_TEXT];
-    name_of_tensor(plan, tensor, false, name);
-    put(text, "`%s`", name);
-}
-
-/* ---- forward --------------------------------------------------------------------------------- */
+/* ---- sentences with names -------------------------------------------------------------------- */
 
 static bool is_made_inside(const Plan *plan, const Unit *unit, int tensor) {
     const int maker = plan->tape.tensors[tensor].maker;
@@ -37,98 +22,101 @@ static void put_inputs(const Plan *plan, const Unit *unit, char text[SENTENCE_TE
             if (t < 0 || is_made_inside(plan, unit, t)) continue;
             name_of_tensor(plan, t, false, name);
             snprintf(quoted, sizeof quoted, "`%s`", name);
-            if (!strstr(list, quoted)) put(list, "%s%s", *list ? ", " : "", quoted);
+            if (!strstr(list, quoted))
+                put_text(list, sizeof list, "%s%s", *list ? ", " : "", quoted);
         }
-    put(text, "%s", list);
+    put_text(text, SENTENCE_TEXT, "%s", list);
 }
 
-static void say_line(const Plan *plan, const Unit *unit, const RuledLine *line,
+/* What a word in braces stands for: x and y are the input and the result, dx and dy their
+ * gradients, a and b the factors of a product, and "in" is all inputs. */
+static void put_name(const Plan *plan, const Step *step, const char *word,
                      char text[SENTENCE_TEXT]) {
-    Token tokens[FORMULA_ITEMS];
-    const char *formula = json_text(line->json, "formula", "");
-    char inputs[SENTENCE_TEXT] = "";
-    put_inputs(plan, unit, inputs);
-    put_name(plan, text, line->out);
-    if (!*inputs) {
-        put(text, " is made.");
-        return;
-    }
-    put(text, " is made from %s", inputs);
-    if (*formula && !is_linear(plan, line) && formula_tokens(plan, line, tokens) == 0)
-        put(text, ": %.300s", formula);
-    put(text, ".");
-}
-
-static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
     char name[NAME_TEXT];
     const Unit *unit = &plan->units[step->unit];
     const RuledLine *line = &plan->tape.lines[unit->last];
-    const Product *p = &line->product;
-    if (step->kind == RULE_MOVE) {
-        put(text, "Nothing is computed. Each number of ");
+    const Part *part = step->part;
+    const char letter = word[*word == 'd'];
+    int tensor = part && letter == 'x' ? part->x : part ? part->y : line->out;
+    if (letter == 'a') tensor = line->in[line->product.a];
+    if (letter == 'b') tensor = line->in[line->product.b];
+    if (letter == 'i') {
         put_inputs(plan, unit, text);
-        put(text, " moves to its place in ");
-        put_name(plan, text, line->out);
-        put(text, ".");
-    } else if (unit->name) {
-        put_name(plan, text, line->out);
-        put(text, " is made from ");
-        put_inputs(plan, unit, text);
-        put(text, " in %d lines.", unit->last - unit->first + 1);
-    } else if (step->kind == RULE_PRODUCT) {
-        put(text, "Each number of ");
-        put_name(plan, text, line->out);
-        put(text, " is a row of ");
-        put_name(plan, text, line->in[p->a]);
-        name_of_tensor(plan, line->in[p->b], p->flipped, name);
-        put(text, " times a column of `%s`: products, added up.", name);
-    } else if (weights_of(line)) {
-        put(text, "Each row of ");
-        put_name(plan, text, line->out);
-        put(text, " becomes weights: positive, with the sum 1.");
-    } else say_line(plan, unit, line, text);
+        return;
+    }
+    if (*word == 'd') name_of_gradient(plan, tensor, false, name);
+    else name_of_tensor(plan, tensor, letter == 'b' && line->product.flipped, name);
+    put_text(text, SENTENCE_TEXT, "`%s`", name);
 }
 
-/* ---- backward -------------------------------------------------------------------------------- */
+/* "`dY` arrives." for "{dy} arrives." */
+static void say(const Plan *plan, const Step *step, const char *words, char text[SENTENCE_TEXT]) {
+    while (*words) {
+        const size_t n = strcspn(words, "{");
+        put_text(text, SENTENCE_TEXT, "%.*s", (int)n, words);
+        words += n;
+        if (!*words) return;
+        put_name(plan, step, words + 1, text);
+        words += strcspn(words, "}") + 1;
+    }
+}
+
+/* ---- forward and backward -------------------------------------------------------------------- */
+
+static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    char inputs[SENTENCE_TEXT] = "";
+    Token tokens[FORMULA_ITEMS];
+    const Unit *unit = &plan->units[step->unit];
+    const RuledLine *line = &plan->tape.lines[unit->last];
+    const char *formula = json_text(line->json, "formula", "");
+    put_inputs(plan, unit, inputs);
+    if (step->kind == RULE_MOVE)
+        say(plan, step, "Nothing is computed. Each number of {in} moves to its place in {y}.",
+            text);
+    else if (!unit->name && step->kind == RULE_PRODUCT)
+        say(plan, step,
+            "Each number of {y} is a row of {a} times a column of {b}: products, added up.", text);
+    else if (!unit->name && weights_of(line))
+        say(plan, step, "Each row of {y} becomes weights: positive, with the sum 1.", text);
+    else if (!*inputs) say(plan, step, "{y} is made.", text);
+    else {
+        say(plan, step, "{y} is made from {in}", text);
+        if (unit->name) put_text(text, SENTENCE_TEXT, " in %d lines", unit->last - unit->first + 1);
+        else if (*formula && !is_linear(plan, line) && formula_tokens(plan, line, tokens) == 0)
+            put_text(text, SENTENCE_TEXT, ": %.300s", formula);
+        put_text(text, SENTENCE_TEXT, ".");
+    }
+}
+
+static const char *const backward_says[] = {
+    [RULE_MOVE] = "Nothing is computed. Each number of {dy} moves back to the place that its "
+                  "number came from.",
+    [RULE_PRODUCT] = "{dy} arrives. Each number of {x} was multiplied by numbers of the other "
+                     "factor; the same numbers, times what arrives, give {dx}.",
+    [RULE_SOFTMAX] = "{dy} arrives. The weights of a row share a sum of 1, so what counts is how "
+                     "far a number is above the mean of its row, in which each counts with its "
+                     "weight.",
+    [RULE_EACH] = "{dy} arrives, and each number is multiplied by the derivative in its place.",
+    [RULE_SPREAD] = "Each number of {dx} is the number that arrives, times its derivative.",
+    [RULE_GENERAL] = "{dy} arrives. Each number of {dx} is a sum of its numbers, times "
+                     "derivatives."};
 
 static void say_backward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
-    char dy[NAME_TEXT], dx[NAME_TEXT], x[NAME_TEXT];
     const Part *part = step->part;
-    const TapeTensor *tensor = &plan->tape.tensors[part->x];
-    name_of_gradient(plan, part->y, false, dy);
-    name_of_gradient(plan, part->x, false, dx);
-    name_of_tensor(plan, part->x, false, x);
-    switch (part->kind) {
-    case RULE_MOVE:
-        put(text,
-            "Nothing is computed. Each number of `%s` moves back to the place that its number came from.",
-            dy);
-        break;
-    case RULE_PRODUCT:
-        put(text,
-            "`%s` arrives. Each number of `%s` was multiplied by numbers of the other factor; the same numbers, times what arrives, give `%s`.",
-            dy, x, dx);
-        break;
-    case RULE_SOFTMAX:
-        put(text,
-            "`%s` arrives. The weights of a row share a sum of 1, so what counts is how far a number is above the mean of its row, in which each counts with its weight.",
-            dy);
-        break;
-    case RULE_EACH:
-        put(text, "`%s` arrives, and each number is multiplied by the derivative in its place.",
-            dy);
-        if (part->copies)
-            put(text, " `%s` was used more than once, so the products are added up.", x);
-        break;
-    case RULE_SPREAD:
-        put(text, "Each number of `%s` is the number that arrives, times its derivative.", dx);
-        break;
-    case RULE_GENERAL:
-        put(text, "`%s` arrives. Each number of `%s` is a sum of its numbers, times derivatives.",
-            dy, dx);
-    }
-    if (tensor->maker < 0 && tensor->parts == 1)
-        put(text, " `%s` was given, not computed: here its gradient is complete.", x);
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    say(plan, step, backward_says[part->kind], text);
+    if (part->kind == RULE_EACH && part->copies)
+        say(plan, step, " {x} was used more than once, so the products are added up.", text);
+    if (x->maker < 0 && x->parts == 1)
+        say(plan, step, " {x} was given, not computed: here its gradient is complete.", text);
+}
+
+static void say_addition(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    const int parts = plan->tape.tensors[step->tensor].parts;
+    say(plan, step, "{x} was used ", text);
+    put_text(text, SENTENCE_TEXT, "%d times, so its gradient is a sum. %s", parts,
+             parts_until(plan, step, NULL, 0) == parts ? "Now all parts are there: it is complete."
+                                                       : "More is to come.");
 }
 
 void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
@@ -137,17 +125,13 @@ void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
     case STEP_COVER: break;
     case STEP_FORWARD: say_forward(plan, step, text); break;
     case STEP_START:
-        put(text,
-            "Backward begins here. A gradient says how fast the loss changes when a number changes, and the loss changes as fast as itself.");
+        say(plan, step,
+            "Backward begins here. A gradient says how fast the loss changes when a number "
+            "changes, and the loss changes as fast as itself.",
+            text);
         break;
     case STEP_BACKWARD: say_backward(plan, step, text); break;
-    case STEP_ADD: {
-        const int parts = plan->tape.tensors[step->tensor].parts;
-        put_name(plan, text, step->tensor);
-        put(text, " was used %d times, so its gradient is a sum. %s", parts,
-            parts_until(plan, step, NULL, 0) == parts ? "Now all parts are there: it is complete."
-                                                      : "More is to come.");
-    }
+    case STEP_ADD: say_addition(plan, step, text);
     }
 }
 

@@ -5,19 +5,10 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- forms forward --------------------------------------------------------------------------- */
-
-static void put(char text[FORM_TEXT], const char *format, ...) {
-    const size_t n = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + n, FORM_TEXT - n, format, arguments);
-    va_end(arguments);
-}
 
 /* The item with these numbers; -1 if there is none. What the step makes is not looked at. */
 static int find_item(const Plan *plan, const Formula *f, ItemKind of, int tensor) {
@@ -42,9 +33,10 @@ static void find_inputs(const Plan *plan, Formula *f, Recipe *r) {
 
 static void form_product(Recipe *r) {
     const Product *p = &r->line->product;
-    put(r->form, "[@%d x @%d]", r->items[p->a], r->items[p->b]);
+    put_text(r->form, FORM_TEXT, "[@%d x @%d]", r->items[p->a], r->items[p->b]);
     for (int k = 0; k < r->line->num_in; k++)
-        if (r->line->in[k] >= 0 && k != p->a && k != p->b) put(r->form, " + @%d", r->items[k]);
+        if (r->line->in[k] >= 0 && k != p->a && k != p->b)
+            put_text(r->form, FORM_TEXT, " + @%d", r->items[k]);
 }
 
 static void form_by_number(const Plan *plan, Formula *f, Recipe *r, const Token *tokens,
@@ -54,11 +46,11 @@ static void form_by_number(const Plan *plan, Formula *f, Recipe *r, const Token 
         const bool is_sign = strchr("-+x/", *text) && !text[1];
         if (tokens[n].tensor >= 0) {
             r->operands[r->num_operands++] = tokens[n].tensor;
-            put(r->form, "@%d", value_item(plan, f, tokens[n].tensor));
-        } else if (tokens[n].is_number) put(r->form, "{%.17g}", tokens[n].number);
-        else if (is_sign && n > 0) put(r->form, " %s ", text);
-        else if (strcmp(text, ",") == 0) put(r->form, ", ");
-        else put(r->form, "%s", text);
+            put_text(r->form, FORM_TEXT, "@%d", value_item(plan, f, tokens[n].tensor));
+        } else if (tokens[n].is_number) put_text(r->form, FORM_TEXT, "{%.17g}", tokens[n].number);
+        else if (is_sign && n > 0) put_text(r->form, FORM_TEXT, " %s ", text);
+        else if (strcmp(text, ",") == 0) put_text(r->form, FORM_TEXT, ", ");
+        else put_text(r->form, FORM_TEXT, "%s", text);
     }
 }
 
@@ -96,7 +88,7 @@ static void form_weights(const Plan *plan, Formula *f, Recipe *r, const Part *we
     if (fabs(weights->right_factor - 1) > 1e-6)
         snprintf(scale, sizeof scale, "{%.17g} x ", weights->right_factor);
     snprintf(power, sizeof power, "exp(%s@%d)", scale, value_item(plan, f, weights->x));
-    put(r->form, "%s / ([%s])", power, power);
+    put_text(r->form, FORM_TEXT, "%s / ([%s])", power, power);
 }
 
 static void form_call(Plan *plan, Formula *f, Recipe *r) {
@@ -108,10 +100,10 @@ static void form_call(Plan *plan, Formula *f, Recipe *r) {
     if (is_linear(plan, r->line)) {
         r->kind = WORKED_SUM;
         const bool plain = all_are_one(plan, r->line);
-        if (plain) put(r->form, "[@*]");
+        if (plain) put_text(r->form, FORM_TEXT, "[@*]");
         else
-            put(r->form, "[@%d x @*]",
-                hide_derivatives(plan, f, r->line->parts, r->line->num_parts, true));
+            put_text(r->form, FORM_TEXT, "[@%d x @*]",
+                     hide_derivatives(plan, f, r->line->parts, r->line->num_parts, true));
     } else if (weights) {
         r->kind = WORKED_WEIGHTS;
         form_weights(plan, f, r, weights);
@@ -127,8 +119,8 @@ static void form_forward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     const int count = formula_tokens(plan, r->line, tokens);
     if (moves) {
         r->kind = WORKED_MOVE;
-        if (r->line->num_in == 1) put(r->form, "@%d", r->items[0]);
-        else put(r->form, "@*");
+        if (r->line->num_in == 1) put_text(r->form, FORM_TEXT, "@%d", r->items[0]);
+        else put_text(r->form, FORM_TEXT, "@*");
         r->after = ", moved";
     } else if (r->line->product.P > 0) {
         r->kind = WORKED_PRODUCT;
@@ -148,22 +140,22 @@ static void form_derivatives(const Plan *plan, const Step *step, Formula *f, Rec
     double times;
     if (part->is_constant) {
         const char *factor = part->kind == RULE_SPREAD ? "@%d x {%.17g}" : "{%.17g} x @%d";
-        if (part->kind == RULE_SPREAD) put(r->form, factor, dy, part->constant);
-        else if (part->constant == 1) put(r->form, "[@%d]", dy);
-        else if (part->constant == -1) put(r->form, "[-1 x @%d]", dy);
-        else put(r->form, "[{%.17g} x @%d]", part->constant, dy);
+        if (part->kind == RULE_SPREAD) put_text(r->form, FORM_TEXT, factor, dy, part->constant);
+        else if (part->constant == 1) put_text(r->form, FORM_TEXT, "[@%d]", dy);
+        else if (part->constant == -1) put_text(r->form, FORM_TEXT, "[-1 x @%d]", dy);
+        else put_text(r->form, FORM_TEXT, "[{%.17g} x @%d]", part->constant, dy);
         return;
     }
     const int t = multiple_of(plan, step, &times);
     const int J = t < 0 ? find_item(plan, f, ITEM_DERIVATIVE, -1) : value_item(plan, f, t);
-    if (t >= 0 && times != 1) put(r->form, "[@%d x {%.17g} x @%d]", dy, times, J);
-    else put(r->form, "[@%d x @%d]", dy, J);
+    if (t >= 0 && times != 1) put_text(r->form, FORM_TEXT, "[@%d x {%.17g} x @%d]", dy, times, J);
+    else put_text(r->form, FORM_TEXT, "[@%d x @%d]", dy, J);
 }
 
 static void form_softmax(const Plan *plan, const Part *part, const Formula *f, Recipe *r) {
     const int y = find_item(plan, f, ITEM_VALUE, part->y), dy = r->items[0];
-    if (fabs(part->factor - 1) > 1e-6) put(r->form, "{%.17g} x ", part->factor);
-    put(r->form, "@%d x (@%d - @%d)", y, dy, find_item(plan, f, ITEM_MEAN, -1));
+    if (fabs(part->factor - 1) > 1e-6) put_text(r->form, FORM_TEXT, "{%.17g} x ", part->factor);
+    put_text(r->form, FORM_TEXT, "@%d x (@%d - @%d)", y, dy, find_item(plan, f, ITEM_MEAN, -1));
     snprintf(r->mean_form, sizeof r->mean_form, "[@%d x @%d]", y, dy);
 }
 
@@ -172,7 +164,7 @@ static void form_factors(const Plan *plan, const Part *part, const Formula *f, R
     const bool by_a = part->k == p->a, first = by_a || p->flipped;
     const int dy = r->items[0];
     const int other = find_item(plan, f, ITEM_VALUE, r->line->in[by_a ? p->b : p->a]);
-    put(r->form, "[@%d x @%d]", first ? dy : other, first ? other : dy);
+    put_text(r->form, FORM_TEXT, "[@%d x @%d]", first ? dy : other, first ? other : dy);
 }
 
 static void form_backward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
@@ -187,7 +179,7 @@ static void form_backward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     r->items[0] = find_item(plan, f, ITEM_GRADIENT, part->y);
     switch (part->kind) {
     case RULE_MOVE:
-        put(r->form, "[@%d]", r->items[0]);
+        put_text(r->form, FORM_TEXT, "[@%d]", r->items[0]);
         r->after = ", moved back";
         break;
     case RULE_PRODUCT: form_factors(plan, part, f, r); break;
@@ -195,7 +187,8 @@ static void form_backward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     case RULE_EACH:
     case RULE_SPREAD: form_derivatives(plan, step, f, r); break;
     case RULE_GENERAL:
-        put(r->form, "[@%d x @%d]", r->items[0], hide_derivatives(plan, f, part, 1, false));
+        put_text(r->form, FORM_TEXT, "[@%d x @%d]", r->items[0],
+                 hide_derivatives(plan, f, part, 1, false));
     }
 }
 
@@ -207,7 +200,7 @@ void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
         r->kind = WORKED_ADDITION;
         for (int i = 0; i < f->count; i++)
             if (i != f->main && f->items[i].numbers)
-                put(r->form, "%s@%d", *r->form ? " + " : "", i);
+                put_text(r->form, FORM_TEXT, "%s@%d", *r->form ? " + " : "", i);
     }
 }
 
