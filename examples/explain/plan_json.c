@@ -53,77 +53,47 @@ typedef struct {
     char *reasons[MOST_REASONS];
 } Writer;
 
+/* The number of a reason; -1: none, or there are too many. */
 static int keep_reason(Writer *w, const char *text) {
     int r = 0;
-    if (!*text) return -1;
     while (r < w->num_reasons && strcmp(w->reasons[r], text) != 0) r++;
-    if (r < w->num_reasons || r == MOST_REASONS) return r < MOST_REASONS ? r : -1;
+    if (!*text || r < w->num_reasons || r == MOST_REASONS)
+        return *text && r < MOST_REASONS ? r : -1;
     w->reasons[r] = memory_take(&w->plan->tape.memory, (int64_t)strlen(text) + 1, 1);
     if (!w->reasons[r]) return -1;
     strcpy(w->reasons[r], text);
     return w->num_reasons++;
 }
 
-/* Writes an element and its reason. */
-static void write_zero(Writer *w, int64_t i, const char *text, const char **comma) {
-    const int r = keep_reason(w, text);
-    if (r < 0) return;
-    fprintf(w->file, "%s%lld,%d", *comma, (long long)i, r);
-    *comma = ",";
-}
+/* What numbers are: values, derivatives, a part of a gradient, or the sum of its first parts. */
+typedef struct {
+    ItemKind of;
+    int tensor;
+    const Part *part;
+    int parts;
+    bool complete; /* these are all parts */
+} Numbers;
 
-static void write_zeros_of_value(Writer *w, int tensor) {
+/* Writes the elements that are 0, and their reasons. */
+static void write_zeros(Writer *w, const char *key, const double *numbers, int64_t size,
+                        Numbers are) {
     char text[REASON_TEXT];
-    const TapeTensor *x = &w->plan->tape.tensors[tensor];
     const char *comma = "";
-    fprintf(w->file, ",\"value\":[");
-    for (int64_t i = 0; i < x->size; i++) {
-        if (x->value[i] != 0) continue;
-        reason_of_value(w->plan, tensor, i, text);
-        write_zero(w, i, text, &comma);
-    }
-    putc(']', w->file);
-}
-
-/* Of the sum of the first n parts of a gradient. */
-static void write_zeros_of_sum(Writer *w, const char *key, int tensor, const double *numbers, int n,
-                               bool complete) {
-    char text[REASON_TEXT];
     const Part *parts[MOST_PARTS];
-    const char *comma = "";
-    const int all = parts_of(w->plan, tensor, parts, MOST_PARTS);
-    if (n > all) n = all;
-    if (n > MOST_PARTS) n = MOST_PARTS;
+    int most = parts_of(w->plan, are.tensor, parts, MOST_PARTS);
+    if (most > MOST_PARTS) most = MOST_PARTS;
+    if (most > are.parts) most = are.parts;
     fprintf(w->file, ",\"%s\":[", key);
-    for (int64_t i = 0; numbers && i < w->plan->tape.tensors[tensor].size; i++) {
+    for (int64_t i = 0; i < size; i++) {
         if (numbers[i] != 0) continue;
-        reason_of_sum(w->plan, parts, n, complete, i, text);
-        write_zero(w, i, text, &comma);
-    }
-    putc(']', w->file);
-}
-
-static void write_zeros_of_part(Writer *w, const Part *part) {
-    char text[REASON_TEXT];
-    const char *comma = "";
-    fprintf(w->file, ",\"zeros\":[");
-    for (int64_t i = 0; i < w->plan->tape.tensors[part->x].size; i++) {
-        if (part->dx[i] != 0) continue;
-        reason_of_part(w->plan, part, i, text);
-        write_zero(w, i, text, &comma);
-    }
-    putc(']', w->file);
-}
-
-/* A derivative is 0 for the tape's reason, dropped for example. */
-static void write_zeros_of_derivatives(Writer *w, const Item *item) {
-    const Part *part = item->part;
-    const char *comma = "";
-    fprintf(w->file, ",\"zeros\":[");
-    for (int64_t i = 0; i < item->like->size; i++) {
-        if (item->numbers[i] != 0 || i >= w->plan->tape.tensors[part->x].size) continue;
-        const int r = number_of_reason(part->reasons[i]);
-        if (r < REASONS) write_zero(w, i, reasons[r].words, &comma);
+        if (are.of == ITEM_VALUE) reason_of_value(w->plan, are.tensor, i, text);
+        else if (are.of == ITEM_DERIVATIVE) reason_of_derivative(w->plan, are.part, i, text);
+        else if (are.part) reason_of_part(w->plan, are.part, i, text);
+        else reason_of_sum(w->plan, parts, most, are.complete, i, text);
+        const int r = keep_reason(w, text);
+        if (r < 0) continue;
+        fprintf(w->file, "%s%lld,%d", comma, (long long)i, r);
+        comma = ",";
     }
     putc(']', w->file);
 }
@@ -140,8 +110,10 @@ static void write_tensor(Writer *w, int t) {
     json_write_string(w->file, name);
     write_text(w->file, "symbol", symbol);
     write_text(w->file, "gradient", gradient);
-    write_zeros_of_value(w, t);
-    if (x->grad) write_zeros_of_sum(w, "grad", t, x->grad, x->parts, true);
+    write_zeros(w, "value", x->value, x->size, (Numbers){ITEM_VALUE, .tensor = t});
+    if (x->grad)
+        write_zeros(w, "grad", x->grad, x->size,
+                    (Numbers){ITEM_GRADIENT, .tensor = t, .parts = x->parts, .complete = true});
     putc('}', w->file);
 }
 
@@ -189,7 +161,8 @@ static void write_derivatives(Writer *w, const Part *part) {
 
 static void write_part(Writer *w, const Part *part, bool is_first) {
     fprintf(w->file, "%s{\"input\":%d", is_first ? "" : ",\n ", part->k);
-    write_zeros_of_part(w, part);
+    write_zeros(w, "zeros", part->dx, w->plan->tape.tensors[part->x].size,
+                (Numbers){ITEM_PART, .part = part});
     if (wants_derivatives(w->plan, part)) write_derivatives(w, part);
     if (part->is_rowwise) fprintf(w->file, ",\"rowwise\":true");
     if (part->is_rowwise && do_rows_cancel(w->plan, part)) fprintf(w->file, ",\"cancels\":true");
@@ -230,9 +203,9 @@ static void write_own_numbers(Writer *w, const Item *item) {
     if (is_mean || item->of == ITEM_DERIVATIVE || item->parts > 0)
         write_numbers(w->file, "numbers", item->numbers,
                       is_mean ? item->like->size / item->like->columns : item->like->size);
-    if (item->of == ITEM_DERIVATIVE) write_zeros_of_derivatives(w, item);
-    else if (item->parts > 0)
-        write_zeros_of_sum(w, "zeros", tensor, item->numbers, item->parts, false);
+    if (item->of == ITEM_DERIVATIVE || item->parts > 0)
+        write_zeros(w, "zeros", item->numbers, item->like->size,
+                    (Numbers){item->of, tensor, item->part, item->parts, false});
 }
 
 /* The name that the page knows: that of the tensor, or of its gradient. */

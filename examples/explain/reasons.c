@@ -1,6 +1,8 @@
 /* reasons.c - why a number is 0: see reasons.h. */
 #include "reasons.h"
 
+#include "format.h"
+
 #include <string.h>
 
 const Reason reasons[REASONS] = {
@@ -12,40 +14,43 @@ const Reason reasons[REASONS] = {
     {"flat", "__", "flat: here the function neither rises nor falls"},
     {"times 0", "*0", "times 0: everything that it is multiplied by is 0"},
     {"unused", "--", "unused: it does not influence the result"},
+    [NOTHING_ARRIVES] = {"nothing arrives", "0", "nothing arrives: each dy that could arrive is 0"},
+    {"the terms cancel", "0", "the terms cancel"},
 };
 
-int number_of_reason(const char *name) {
+/* The number of a reason that the tape gives; NOTHING_ARRIVES: it gives none. */
+static int number_of_name(const char *name) {
     int r = 0;
-    if (!name) return REASONS;
-    while (r < REASONS && strcmp(name, reasons[r].name) != 0) r++;
+    while (r < NOTHING_ARRIVES && !(name && strcmp(name, reasons[r].name) == 0)) r++;
     return r;
 }
 
-static bool is_row_masked(const char *const *why, int64_t start, int64_t columns) {
-    for (int64_t i = start; i < start + columns; i++)
-        if (number_of_reason(why[i]) != 0) return false;
-    return true;
+int reason_number(const Plan *plan, const Part *part, int64_t i) {
+    const double *dy = plan->tape.tensors[part->y].grad;
+    const int r = number_of_name(part->reasons[i]);
+    for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++)
+        if (r == NOTHING_ARRIVES && dy[part->by.of[e].j] != 0) return TERMS_CANCEL;
+    return r;
 }
 
-/* The words for the tape's reason at element i; NULL: there is none. */
-static const char *words_of(const char *const *why, int64_t i, int64_t columns) {
-    const int r = number_of_reason(why[i]);
-    if (r == REASONS) return NULL;
-    if (r == 0 && is_row_masked(why, i - i % columns, columns))
-        return "masked: the mask allows this row no key";
-    return reasons[r].words;
+/* A row of which the mask hides all is said to be one. */
+static const char *words_of(const char *const *why, int r, int64_t i, int64_t columns) {
+    const int64_t start = i - i % columns;
+    if (r != MASKED) return reasons[r].words;
+    for (int64_t k = start; k < start + columns; k++)
+        if (number_of_name(why[k]) != MASKED) return reasons[r].words;
+    return "masked: the mask allows this row no key";
 }
 
 void reason_of_part(const Plan *plan, const Part *part, int64_t i, char text[REASON_TEXT]) {
     const int64_t columns = plan->tape.tensors[part->x].columns;
-    const double *dy = plan->tape.tensors[part->y].grad;
-    const char *words = words_of(part->reasons, i, columns);
-    bool arrives = false;
-    for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++)
-        arrives = arrives || dy[part->by.of[e].j] != 0;
-    if (!words)
-        words = arrives ? "the terms cancel" : "nothing arrives: each dy that could arrive is 0";
-    strcpy(text, words);
+    strcpy(text, words_of(part->reasons, reason_number(plan, part, i), i, columns));
+}
+
+void reason_of_derivative(const Plan *plan, const Part *part, int64_t i, char text[REASON_TEXT]) {
+    const bool is_in_x = i < plan->tape.tensors[part->x].size;
+    const int r = is_in_x ? number_of_name(part->reasons[i]) : NOTHING_ARRIVES;
+    strcpy(text, r == NOTHING_ARRIVES ? "" : reasons[r].words);
 }
 
 void reason_of_sum(const Plan *plan, const Part *const *parts, int n, bool complete, int64_t i,
@@ -55,9 +60,8 @@ void reason_of_sum(const Plan *plan, const Part *const *parts, int n, bool compl
     for (int k = 0; k < n; k++) {
         if (complete && parts[k]->dx[i] != 0) strcpy(one, "the parts cancel");
         else reason_of_part(plan, parts[k], i, one);
-        const size_t used = strlen(text);
-        if (!strstr(text, one) && used + strlen(one) + 3 < REASON_TEXT)
-            snprintf(text + used, REASON_TEXT - used, "%s%s", used ? "; " : "", one);
+        if (!strstr(text, one) && strlen(text) + strlen(one) + 3 < REASON_TEXT)
+            put_text(text, REASON_TEXT, "%s%s", *text ? "; " : "", one);
     }
 }
 
@@ -79,8 +83,8 @@ void reason_of_value(const Plan *plan, int tensor, int64_t j, char text[REASON_T
         from = part->x;
         i = rows->of[rows->begin[j]].j;
     }
-    const char *words = same ? words_of(same->reasons, j, y->columns) : NULL;
-    if (words) strcpy(text, words);
+    const int r = same ? number_of_name(same->reasons[j]) : NOTHING_ARRIVES;
+    if (r != NOTHING_ARRIVES) strcpy(text, words_of(same->reasons, r, j, y->columns));
     else if (sources == 1 && plan->tape.tensors[from].value[i] == 0)
         reason_of_value(plan, from, i, text);
 }

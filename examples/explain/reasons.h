@@ -5,14 +5,14 @@
 
 #include "plan.h"
 
-/* The reasons of the tape: its name there, what a cell of a terminal shows, and words. */
+/* The tape's name of a reason, what a cell of a terminal shows, and words. */
 typedef struct {
     const char *name, *mark, *words;
 } Reason;
-enum { REASONS = 7 };
+enum { MASKED, NOTHING_ARRIVES = 7, TERMS_CANCEL, REASONS };
 extern const Reason reasons[REASONS];
-/* The number of a reason of the tape, Part.reasons[i]; REASONS: it is none. */
-int number_of_reason(const char *name);
+/* Why dx[i] is 0: the number of its reason. */
+int reason_number(const Plan *plan, const Part *part, int64_t i);
 
 enum { REASON_TEXT = 400 };
 /* Each is only asked where the number is 0; "" if nothing is known. */
@@ -21,5 +21,7 @@ void reason_of_value(const Plan *plan, int tensor, int64_t j, char text[REASON_T
 /* Of the sum of the first n parts; complete: these are all, and the sum is the gradient. */
 void reason_of_sum(const Plan *plan, const Part *const *parts, int n, bool complete, int64_t i,
                    char text[REASON_TEXT]);
+/* Of the derivative in the place of x[i]. */
+void reason_of_derivative(const Plan *plan, const Part *part, int64_t i, char text[REASON_TEXT]);
 
 #endif

@@ -31,29 +31,19 @@ void unpaint(void) {
 
 /* ---- reasons for zeros ----------------------------------------------------------------------- */
 
-/* Is dx[i] 0 because each dy that could reach it is 0? */
-static bool nothing_arrives(const Part *part, int64_t i) {
-    if (part->dx[i] != 0 || part->by.begin[i] == part->by.begin[i + 1]) return false;
-    for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++)
-        if (plan->tape.tensors[part->y].grad[part->by.of[e].j] != 0) return false;
-    return true;
-}
-
 static bool is_a_reason(const Part *part, int r) {
     for (int64_t i = 0; i < plan->tape.tensors[part->x].size; i++)
-        if (r < REASONS ? number_of_reason(part->reasons[i]) == r : nothing_arrives(part, i))
-            return true;
+        if (part->dx[i] == 0 && reason_number(plan, part, i) == r) return true;
     return false;
 }
 
 void print_reasons(const Plan *of, const Part *part) {
     const char *before = "zeros: ";
     plan = of;
-    for (int r = 0; r <= REASONS; r++) {
+    for (int r = 0; r <= NOTHING_ARRIVES; r++) {
         if (!is_a_reason(part, r)) continue;
         if (*before == 'z') printf("%*s", TERMINAL_MARGIN, "");
-        printf("%s%s %s", before, r < REASONS ? reasons[r].mark : "0",
-               r < REASONS ? reasons[r].name : "nothing arrives");
+        printf("%s%s %s", before, reasons[r].mark, reasons[r].name);
         before = ", ";
     }
     if (*before == ',') printf("\n\n");
@@ -81,8 +71,7 @@ static void cell_text(const Block *b, int64_t row, int64_t column, char text[NUM
     const int64_t i = element(b, row, column);
     const double x = b->item->numbers[i];
     const Part *part = x == 0 && b->item->of != ITEM_DERIVATIVE ? b->item->part : NULL;
-    const int reason = part ? number_of_reason(part->reasons[i]) : REASONS;
-    if (reason < REASONS) snprintf(text, NUMBER_TEXT, "%s", reasons[reason].mark);
+    if (part) strcpy(text, reasons[reason_number(plan, part, i)].mark);
     else format_cell(x, b->item->format, text);
 }
 
