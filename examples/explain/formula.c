@@ -232,6 +232,14 @@ static void sign(Formula *f, const char *text, const char *note, const char *sho
     title(f, shown);
 }
 
+static void sign_number(Formula *f, double number, const char *text, const char *note,
+                        const char *shown) {
+    Item *item = add(f, ITEM_SIGN, text, note);
+    item->is_number = true;
+    item->number = number;
+    title(f, shown);
+}
+
 /* The title gets the name, too; a factor or a summand can need brackets: "(Y + Z)". */
 static Item *add_table(Formula *f, ItemKind of, const TapeTensor *like, const double *numbers,
                        const char *name, const char *note) {
@@ -298,7 +306,7 @@ static void add_factor(Formula *f, double number, const char *note) {
     char text[NUMBER_TEXT], shown[NUMBER_TEXT + 4];
     constant_text(number, text);
     snprintf(shown, sizeof shown, "%s ", text);
-    sign(f, text, note, shown);
+    sign_number(f, number, text, note, shown);
     sign(f, "x", "", "");
 }
 
@@ -362,6 +370,7 @@ static void add_tokens(const Plan *plan, const Token *tokens, int count, Formula
         const bool is_factor = strcmp(tokens[n].text, "x") == 0 && tokens[n - 1].tensor >= 0;
         shown_sign(tokens[n].text, shown);
         if (tokens[n].tensor >= 0) add_value(plan, f, tokens[n].tensor, false, "");
+        else if (tokens[n].is_number) sign_number(f, tokens[n].number, tokens[n].text, "", shown);
         else sign(f, tokens[n].text, is_factor ? "number by number" : "", shown);
     }
 }
@@ -433,7 +442,7 @@ static void make_call(const Plan *plan, const RuledLine *line, Formula *f) {
     f->by_rows = is_by_rows(plan, line);
 }
 
-static void make_line(const Plan *plan, const RuledLine *line, Formula *f) {
+void formula_of_line(const Plan *plan, const RuledLine *line, Formula *f) {
     Token tokens[FORMULA_ITEMS];
     add_main(plan, f, line->out);
     const int count = formula_tokens(plan, line, tokens);
@@ -560,7 +569,7 @@ static void make_forward(const Plan *plan, const Step *step, Formula *f) {
     const Unit *unit = &plan->units[step->unit];
     if (step->kind == RULE_MOVE) make_moved(plan, step, f);
     else if (unit->name) make_group(plan, unit, f);
-    else make_line(plan, &plan->tape.lines[unit->last], f);
+    else formula_of_line(plan, &plan->tape.lines[unit->last], f);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */

@@ -30,6 +30,8 @@ typedef struct {
     const double *numbers;  /* NULL: a sign */
     const Part *part;       /* whose numbers these are; NULL: no part's */
     int parts;              /* a sum of so many parts, but not of all; else 0 */
+    bool is_number;         /* the sign is this number */
+    double number;
     Format format;
     bool transposed;
     bool is_word;   /* its name is a word: "derivative" */
@@ -46,6 +48,8 @@ typedef struct {
 } Formula;
 
 void formula_of(Plan *plan, const Step *step, Formula *formula);
+/* Of a line forward, which may be one of a fold. */
+void formula_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
 /* Adds a value, or derivatives, that are not drawn; returns the number of the item. */
 int formula_hide_value(const Plan *plan, Formula *formula, int tensor);
 int formula_hide_constants(Formula *formula, const double *numbers);

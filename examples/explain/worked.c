@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { AFTER_EQUALS = 2 }; /* items: "dA" and "=" stand before */
+
 /* ---- forms forward --------------------------------------------------------------------------- */
 
 /* The item with these numbers; -1 if there is none. What the step makes is not looked at. */
@@ -31,27 +33,35 @@ static void find_inputs(const Plan *plan, Formula *f, Recipe *r) {
         r->items[k] = r->line->in[k] < 0 ? -1 : value_item(plan, f, r->line->in[k]);
 }
 
-static void form_product(Recipe *r) {
-    const Product *p = &r->line->product;
-    put_text(r->form, FORM_TEXT, "[@%d x @%d]", r->items[p->a], r->items[p->b]);
-    for (int k = 0; k < r->line->num_in; k++)
-        if (r->line->in[k] >= 0 && k != p->a && k != p->b)
-            put_text(r->form, FORM_TEXT, " + @%d", r->items[k]);
+/* The form of the items from `first` on: the formula, with @2 for a table and {2} for a number.
+ * places: the numbers of the items in the formula of the step; NULL: it is this one. */
+static void form_of_items(const Formula *f, int first, const int *places, char form[FORM_TEXT]) {
+    for (int i = first; i < f->count; i++) {
+        const Item *item = &f->items[i];
+        const char *text = item->text;
+        const bool begins_terms = i + 1 < f->count && strcmp(item[1].text, ".") == 0;
+        const bool ends_terms = strcmp(item[-1].text, ".") == 0;
+        if (item->numbers)
+            put_text(form, FORM_TEXT, "%s@%d%s", begins_terms ? "[" : "", places ? places[i] : i,
+                     ends_terms ? "]" : "");
+        else if (item->is_number) put_text(form, FORM_TEXT, "{%.17g}", item->number);
+        else if (strcmp(text, ".") == 0) put_text(form, FORM_TEXT, " x ");
+        else if (strcmp(text, ",") == 0) put_text(form, FORM_TEXT, ", ");
+        else if (strchr("-+x/", *text) && !text[1] && *form)
+            put_text(form, FORM_TEXT, " %s ", text);
+        else put_text(form, FORM_TEXT, "%s", text);
+    }
 }
 
-static void form_by_number(const Plan *plan, Formula *f, Recipe *r, const Token *tokens,
-                           int count) {
-    for (int n = 0; n < count; n++) {
-        const char *text = tokens[n].text;
-        const bool is_sign = strchr("-+x/", *text) && !text[1];
-        if (tokens[n].tensor >= 0) {
-            r->operands[r->num_operands++] = tokens[n].tensor;
-            put_text(r->form, FORM_TEXT, "@%d", value_item(plan, f, tokens[n].tensor));
-        } else if (tokens[n].is_number) put_text(r->form, FORM_TEXT, "{%.17g}", tokens[n].number);
-        else if (is_sign && n > 0) put_text(r->form, FORM_TEXT, " %s ", text);
-        else if (strcmp(text, ",") == 0) put_text(r->form, FORM_TEXT, ", ");
-        else put_text(r->form, FORM_TEXT, "%s", text);
-    }
+/* Of a line that is a formula. A fold may lack its tables. */
+static void form_of_line(const Plan *plan, Formula *f, Recipe *r) {
+    Formula own = {.count = 0};
+    int places[FORMULA_ITEMS] = {0};
+    formula_of_line(plan, r->line, &own);
+    for (int i = AFTER_EQUALS; i < own.count; i++)
+        if (own.items[i].numbers)
+            places[i] = value_item(plan, f, (int)(own.items[i].like - plan->tape.tensors));
+    form_of_items(&own, AFTER_EQUALS, places, r->form);
 }
 
 /* All derivatives of a line, as numbers that stand in no table: row by row, or column by column.
@@ -122,74 +132,40 @@ static void form_forward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
         if (r->line->num_in == 1) put_text(r->form, FORM_TEXT, "@%d", r->items[0]);
         else put_text(r->form, FORM_TEXT, "@*");
         r->after = ", moved";
-    } else if (r->line->product.P > 0) {
-        r->kind = WORKED_PRODUCT;
-        form_product(r);
-    } else if (count > 0) {
-        r->kind = WORKED_BY_NUMBER;
-        form_by_number(plan, f, r, tokens, count);
+    } else if (r->line->product.P > 0 || count > 0) {
+        r->kind = r->line->product.P > 0 ? WORKED_PRODUCT : WORKED_BY_NUMBER;
+        form_of_line(plan, f, r);
     } else form_call(plan, f, r);
 }
 
 /* ---- forms backward -------------------------------------------------------------------------- */
 
-/* dy times the derivatives of a step: a number, a table, or a number times a table. */
-static void form_derivatives(const Plan *plan, const Step *step, Formula *f, Recipe *r) {
-    const Part *part = step->part;
-    const int dy = r->items[0];
-    double times;
-    if (part->is_constant) {
-        const char *factor = part->kind == RULE_SPREAD ? "@%d x {%.17g}" : "{%.17g} x @%d";
-        if (part->kind == RULE_SPREAD) put_text(r->form, FORM_TEXT, factor, dy, part->constant);
-        else if (part->constant == 1) put_text(r->form, FORM_TEXT, "[@%d]", dy);
-        else if (part->constant == -1) put_text(r->form, FORM_TEXT, "[-1 x @%d]", dy);
-        else put_text(r->form, FORM_TEXT, "[{%.17g} x @%d]", part->constant, dy);
-        return;
-    }
-    const int t = multiple_of(plan, step, &times);
-    const int J = t < 0 ? find_item(plan, f, ITEM_DERIVATIVE, -1) : value_item(plan, f, t);
-    if (t >= 0 && times != 1) put_text(r->form, FORM_TEXT, "[@%d x {%.17g} x @%d]", dy, times, J);
-    else put_text(r->form, FORM_TEXT, "[@%d x @%d]", dy, J);
-}
-
-static void form_softmax(const Plan *plan, const Part *part, const Formula *f, Recipe *r) {
-    const int y = find_item(plan, f, ITEM_VALUE, part->y), dy = r->items[0];
-    if (fabs(part->factor - 1) > 1e-6) put_text(r->form, FORM_TEXT, "{%.17g} x ", part->factor);
-    put_text(r->form, FORM_TEXT, "@%d x (@%d - @%d)", y, dy, find_item(plan, f, ITEM_MEAN, -1));
-    snprintf(r->mean_form, sizeof r->mean_form, "[@%d x @%d]", y, dy);
-}
-
-static void form_factors(const Plan *plan, const Part *part, const Formula *f, Recipe *r) {
-    const Product *p = &r->line->product;
-    const bool by_a = part->k == p->a, first = by_a || p->flipped;
-    const int dy = r->items[0];
-    const int other = find_item(plan, f, ITEM_VALUE, r->line->in[by_a ? p->b : p->a]);
-    put_text(r->form, FORM_TEXT, "[@%d x @%d]", first ? dy : other, first ? other : dy);
+/* The sum of dy times derivatives; a constant derivative of -1 is a factor, not a sign. */
+static void form_each(const Part *part, const Formula *f, int dy, char form[FORM_TEXT]) {
+    put_text(form, FORM_TEXT, "[");
+    if (part->is_constant && part->constant == -1) put_text(form, FORM_TEXT, "-1 x @%d", dy);
+    else form_of_items(f, AFTER_EQUALS + part->copies, NULL, form);
+    put_text(form, FORM_TEXT, "]");
 }
 
 static void form_backward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
-    static const WorkedKind kinds[] = {
-        [RULE_GENERAL] = WORKED_BACK_GENERAL, [RULE_MOVE] = WORKED_BACK_MOVE,
-        [RULE_PRODUCT] = WORKED_BACK_PRODUCT, [RULE_SOFTMAX] = WORKED_BACK_SOFTMAX,
-        [RULE_EACH] = WORKED_BACK_EACH,       [RULE_SPREAD] = WORKED_BACK_SPREAD};
     const Part *part = step->part;
+    const int dy = find_item(plan, f, ITEM_GRADIENT, part->y);
     if (part->is_odd) return;
     r->line = &plan->tape.lines[part->line];
-    r->kind = kinds[part->kind];
-    r->items[0] = find_item(plan, f, ITEM_GRADIENT, part->y);
-    switch (part->kind) {
-    case RULE_MOVE:
-        put_text(r->form, FORM_TEXT, "[@%d]", r->items[0]);
+    r->kind = WORKED_BACKWARD;
+    if (part->kind == RULE_MOVE) {
+        put_text(r->form, FORM_TEXT, "[@%d]", dy);
         r->after = ", moved back";
-        break;
-    case RULE_PRODUCT: form_factors(plan, part, f, r); break;
-    case RULE_SOFTMAX: form_softmax(plan, part, f, r); break;
-    case RULE_EACH:
-    case RULE_SPREAD: form_derivatives(plan, step, f, r); break;
-    case RULE_GENERAL:
-        put_text(r->form, FORM_TEXT, "[@%d x @%d]", r->items[0],
-                 hide_derivatives(plan, f, part, 1, false));
-    }
+    } else if (part->kind == RULE_GENERAL)
+        put_text(r->form, FORM_TEXT, "[@%d x @%d]", dy, hide_derivatives(plan, f, part, 1, false));
+    else if (part->kind == RULE_SPREAD && part->is_constant)
+        put_text(r->form, FORM_TEXT, "@%d x {%.17g}", dy, part->constant);
+    else if (part->kind == RULE_EACH) form_each(part, f, dy, r->form);
+    else form_of_items(f, AFTER_EQUALS, NULL, r->form);
+    if (part->kind == RULE_SOFTMAX)
+        snprintf(r->mean_form, sizeof r->mean_form, "[@%d x @%d]",
+                 find_item(plan, f, ITEM_VALUE, part->y), dy);
 }
 
 void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
@@ -198,9 +174,7 @@ void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     else if (step->phase == STEP_BACKWARD) form_backward(plan, step, f, r);
     else if (step->phase == STEP_ADD) {
         r->kind = WORKED_ADDITION;
-        for (int i = 0; i < f->count; i++)
-            if (i != f->main && f->items[i].numbers)
-                put_text(r->form, FORM_TEXT, "%s@%d", *r->form ? " + " : "", i);
+        form_of_items(f, AFTER_EQUALS, NULL, r->form);
     }
 }
 
@@ -230,10 +204,11 @@ static void read_product(const Plan *plan, const RuledLine *line, int64_t j, Wor
             read(w, broadcast_index(&plan->tape.tensors[line->in[k]], y, j));
 }
 
-static void read_by_number(const Plan *plan, const Recipe *r, int64_t j, Worked *w) {
+static void read_by_number(const Plan *plan, const Formula *f, const Recipe *r, int64_t j,
+                           Worked *w) {
     const TapeTensor *y = &plan->tape.tensors[r->line->out];
-    for (int n = 0; n < r->num_operands; n++)
-        read(w, broadcast_index(&plan->tape.tensors[r->operands[n]], y, j));
+    for (const char *at = strchr(r->form, '@'); at; at = strchr(at + 1, '@'))
+        read(w, broadcast_index(f->items[strtol(at + 1, NULL, 10)].like, y, j));
 }
 
 /* How many derivatives reach element j. */
@@ -326,8 +301,8 @@ static void note_unmoved(const Plan *plan, const RuledLine *line, int64_t j, cha
     }
 }
 
-static void read_forward(const Plan *plan, const Step *step, const Recipe *r, int64_t j,
-                         Worked *w) {
+static void read_forward(const Plan *plan, const Step *step, const Formula *f, const Recipe *r,
+                         int64_t j, Worked *w) {
     const Unit *unit = &plan->units[step->unit];
     switch (r->kind) {
     case WORKED_MOVE: {
@@ -337,7 +312,7 @@ static void read_forward(const Plan *plan, const Step *step, const Recipe *r, in
         return;
     }
     case WORKED_PRODUCT: read_product(plan, r->line, j, w); return;
-    case WORKED_BY_NUMBER: read_by_number(plan, r, j, w); return;
+    case WORKED_BY_NUMBER: read_by_number(plan, f, r, j, w); return;
     default: break;
     }
     bool has_inputs = false;
@@ -393,16 +368,16 @@ static void read_backward(const Plan *plan, const Part *part, const Recipe *r, i
     const int64_t begin = part->by.begin[i], end = part->by.begin[i + 1];
     const bool reads_each = part->kind == RULE_EACH && !part->is_constant;
     w->terms = end - begin;
-    switch (r->kind) {
-    case WORKED_BACK_PRODUCT: read_factors(plan, part, r->line, i, w); return;
-    case WORKED_BACK_SOFTMAX:
+    switch (part->kind) {
+    case RULE_PRODUCT: read_factors(plan, part, r->line, i, w); return;
+    case RULE_SOFTMAX:
         read(w, i);
         read(w, i);
         read(w, i / plan->tape.tensors[part->x].columns);
         w->terms = 1;
         return;
-    case WORKED_BACK_GENERAL: read_largest(plan, part, i, w); return;
-    case WORKED_BACK_SPREAD:
+    case RULE_GENERAL: read_largest(plan, part, i, w); return;
+    case RULE_SPREAD:
         if (begin == end) return;
         read(w, part->by.of[begin].j);
         if (!part->is_constant) read(w, i);
@@ -422,7 +397,7 @@ void worked_of(const Plan *plan, const Step *step, const Formula *f, const Recip
     w->op = NULL;
     *w->note = '\0';
     if (r->kind == WORKED_NONE) return;
-    if (step->phase == STEP_FORWARD) read_forward(plan, step, r, i, w);
+    if (step->phase == STEP_FORWARD) read_forward(plan, step, f, r, i, w);
     else if (step->phase == STEP_BACKWARD) read_backward(plan, step->part, r, i, w);
     else
         for (int k = 0; k < f->count; k++)

@@ -21,12 +21,7 @@ typedef enum {
     WORKED_SUM,     /* of derivative times input */
     WORKED_WEIGHTS, /* exp(a) / (exp(a) + exp(b)) */
     WORKED_CALL,    /* op of a, b and c */
-    WORKED_BACK_MOVE,
-    WORKED_BACK_PRODUCT,
-    WORKED_BACK_SOFTMAX,
-    WORKED_BACK_EACH,
-    WORKED_BACK_SPREAD,
-    WORKED_BACK_GENERAL,
+    WORKED_BACKWARD,
     WORKED_ADDITION
 } WorkedKind;
 
@@ -38,8 +33,7 @@ typedef struct {
     char op[NAME_TEXT]; /* of a call */
     const char *after;  /* ", moved": stands behind the terms; or "" */
     const RuledLine *line;
-    int items[FORMULA_ITEMS]; /* forward, of the line's inputs; backward, items[0] is dy */
-    int operands[FORMULA_ITEMS], num_operands; /* the tensors of a formula of the data */
+    int items[FORMULA_ITEMS]; /* forward: of the line's inputs */
 } Recipe;
 
 /* What one number of a step is made of. */
