@@ -248,6 +248,7 @@ static Item *add_table(Formula *f, ItemKind of, const TapeTensor *like, const do
     Item *item = add(f, of, name, note);
     item->like = like;
     item->numbers = numbers;
+    item->size = like->size;
     item->format = format_of(numbers, like->size);
     put_text(f->title, FORMULA_TEXT, brackets ? "(`%s`)" : "`%s`", name);
     return item;
@@ -294,9 +295,10 @@ int formula_hide_value(const Plan *plan, Formula *f, int tensor) {
     return f->count - 1;
 }
 
-int formula_hide_constants(Formula *f, const double *numbers) {
+int formula_hide_constants(Formula *f, const double *numbers, int64_t size) {
     Item *item = add(f, ITEM_CONSTANT, "", "");
     item->numbers = numbers;
+    item->size = size;
     item->is_hidden = true;
     return f->count - 1;
 }
@@ -682,6 +684,7 @@ static void make_softmax(const Plan *plan, const Part *part, Formula *f) {
     Item *mean = add(f, ITEM_MEAN, "weighted mean", "");
     mean->like = x;
     mean->numbers = part->means;
+    mean->size = x->size / x->columns;
     mean->format = dy->format;
     mean->is_word = true;
     sign(f, ")", "", ")");

@@ -28,6 +28,7 @@ typedef struct {
     char note[NOTE_TEXT];   /* beside it */
     const TapeTensor *like; /* has as many numbers */
     const double *numbers;  /* NULL: a sign */
+    int64_t size;           /* how many there are */
     const Part *part;       /* whose numbers these are; NULL: no part's */
     int parts;              /* a sum of so many parts, but not of all; else 0 */
     bool is_number;         /* the sign is this number */
@@ -52,7 +53,7 @@ void formula_of(Plan *plan, const Step *step, Formula *formula);
 void formula_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
 /* Adds a value, or derivatives, that are not drawn; returns the number of the item. */
 int formula_hide_value(const Plan *plan, Formula *formula, int tensor);
-int formula_hide_constants(Formula *formula, const double *numbers);
+int formula_hide_constants(Formula *formula, const double *numbers, int64_t size);
 
 /* ---- the formula that the data give a line: y = a - b, max(x, 0) ------------------------------
  */

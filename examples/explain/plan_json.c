@@ -198,13 +198,12 @@ static void write_sign(FILE *file, const Item *item) {
 
 /* Numbers that the page finds nowhere else. */
 static void write_own_numbers(Writer *w, const Item *item) {
-    const bool is_mean = item->of == ITEM_MEAN;
     const int tensor = (int)(item->like - w->plan->tape.tensors);
-    if (is_mean || item->of == ITEM_DERIVATIVE || item->parts > 0)
-        write_numbers(w->file, "numbers", item->numbers,
-                      is_mean ? item->like->size / item->like->columns : item->like->size);
-    if (item->of == ITEM_DERIVATIVE || item->parts > 0)
-        write_zeros(w, "zeros", item->numbers, item->like->size,
+    const bool has_zeros = item->of == ITEM_DERIVATIVE || item->parts > 0;
+    if (item->of == ITEM_MEAN || has_zeros)
+        write_numbers(w->file, "numbers", item->numbers, item->size);
+    if (has_zeros)
+        write_zeros(w, "zeros", item->numbers, item->size,
                     (Numbers){item->of, tensor, item->part, item->parts, false});
 }
 
@@ -243,21 +242,16 @@ static void write_table(Writer *w, const Item *item) {
     putc('}', file);
 }
 
-static void write_items(Writer *w, const Formula *f, const Step *step) {
+static void write_items(Writer *w, const Formula *f) {
     fprintf(w->file, ",\n \"items\":[");
     for (int i = 0; i < f->count; i++) {
+        const Item *item = &f->items[i];
         if (i) putc(',', w->file);
-        if (f->items[i].of == ITEM_SIGN) write_sign(w->file, &f->items[i]);
-        else if (f->items[i].of != ITEM_CONSTANT) write_table(w, &f->items[i]);
+        if (item->of == ITEM_SIGN) write_sign(w->file, item);
+        else if (item->of != ITEM_CONSTANT) write_table(w, item);
         else {
-            const Part *p = step->part;
-            int64_t size = 0;
-            const RuledLine *line = &w->plan->tape.lines[w->plan->units[step->unit].last];
-            if (p) size = p->by.begin[w->plan->tape.tensors[p->x].size];
-            for (int n = 0; !p && n < line->num_parts; n++)
-                size += line->parts[n].rows.begin[w->plan->tape.tensors[line->out].size];
             fprintf(w->file, "{\"of\":\"c\",\"hidden\":true");
-            write_numbers(w->file, "numbers", f->items[i].numbers, size);
+            write_numbers(w->file, "numbers", item->numbers, item->size);
             putc('}', w->file);
         }
     }
@@ -293,9 +287,7 @@ typedef struct {
     const Formula *f;
     const Recipe *recipe;
     bool of_means;
-    const double *numbers;
-    int64_t size;
-    Format format;
+    const Item *made;
 } Lines;
 
 static const char *form_of(const Lines *l) {
@@ -311,13 +303,13 @@ static void write_cells(Writer *w, const Lines *l, const char *key) {
     Worked worked;
     const bool is_sum = strchr(form_of(l), '[') != NULL;
     bool all_own = l->recipe->kind != WORKED_MOVE;
-    for (int64_t i = 0; i < l->size && all_own; i++) {
+    for (int64_t i = 0; i < l->made->size && all_own; i++) {
         work_out(w, l, i, &worked);
         all_own = is_own_place(&worked, i) && worked.terms == 1;
     }
     if (all_own) return;
     fprintf(w->file, ",\"%s\":[", key);
-    for (int64_t i = 0; i < l->size; i++) {
+    for (int64_t i = 0; i < l->made->size; i++) {
         work_out(w, l, i, &worked);
         if (i) putc(',', w->file);
         write_worked(w->file, &worked, is_sum);
@@ -329,10 +321,11 @@ static void write_cells(Writer *w, const Lines *l, const char *key) {
 static void write_more(Writer *w, const Lines *l, const char *key) {
     Worked worked;
     bool any = false;
-    char *digits = memory_take(&w->plan->tape.memory, l->size + 1, 1);
-    for (int64_t i = 0; digits && i < l->size; i++) {
+    char *digits = memory_take(&w->plan->tape.memory, l->made->size + 1, 1);
+    for (int64_t i = 0; digits && i < l->made->size; i++) {
         work_out(w, l, i, &worked);
-        const int more = worked_more(l->f, form_of(l), &worked, l->numbers[i], l->format);
+        const int more =
+            worked_more(l->f, form_of(l), &worked, l->made->numbers[i], l->made->format);
         digits[i] = (char)('0' + more);
         any = any || more > 0;
     }
@@ -340,8 +333,7 @@ static void write_more(Writer *w, const Lines *l, const char *key) {
 }
 
 static void write_lines(Writer *w, const Step *step, const Formula *f, const Recipe *r) {
-    const Item *main = &f->items[f->main];
-    Lines l = {step, f, r, false, main->numbers, main->like->size, main->format};
+    Lines l = {step, f, r, false, &f->items[f->main]};
     if (r->kind == WORKED_NONE) return;
     fprintf(w->file, ",\n ");
     fprintf(w->file, "\"form\":");
@@ -351,12 +343,8 @@ static void write_lines(Writer *w, const Step *step, const Formula *f, const Rec
     write_cells(w, &l, "cells");
     write_more(w, &l, "more");
     if (!*r->mean_form) return;
-    const Part *part = step->part;
     l.of_means = true;
-    l.numbers = part->means;
-    l.size = main->like->size / main->like->columns;
-    for (int i = 0; i < f->count; i++)
-        if (f->items[i].of == ITEM_MEAN) l.format = f->items[i].format;
+    for (l.made = f->items; l.made->of != ITEM_MEAN;) l.made++;
     write_text(w->file, "mean", r->mean_form);
     write_cells(w, &l, "means");
     write_more(w, &l, "moreOfMeans");
@@ -368,11 +356,9 @@ static void write_lines(Writer *w, const Step *step, const Formula *f, const Rec
 static void write_right(Writer *w, const Step *step) {
     const Part *part = step->part;
     const TapeTensor *x = &w->plan->tape.tensors[part->x];
-    const double *dy = w->plan->tape.tensors[part->y].grad;
-    double *right = memory_take(&w->plan->tape.memory, x->size, sizeof *right);
+    double *right = memory_take(&w->plan->tape.memory, x->size, sizeof *right), size;
     for (int64_t i = 0; right && i < x->size; i++)
-        for (int64_t e = part->right.begin[i]; e < part->right.begin[i + 1]; e++)
-            right[i] += dy[part->right.of[e].j] * part->right.of[e].J;
+        right[i] = sum_of_terms(&w->plan->tape, part, &part->right, i, &size);
     if (right) write_numbers(w->file, "right", right, x->size);
 }
 
@@ -414,7 +400,7 @@ static void write_step(Writer *w, int s) {
     formula_of(plan, step, &f);
     recipe_of(plan, step, &f, &r);
     write_text(w->file, "title", f.title);
-    write_items(w, &f, step);
+    write_items(w, &f);
     if (f.by_rows) fprintf(w->file, ",\"rows\":true");
     if (!tensor_error()) write_lines(w, step, &f, &r);
     if (step->phase == STEP_BACKWARD && step->part->planted) write_right(w, step);

@@ -392,15 +392,25 @@ static void find_simple_kind(RuledTape *tape, Part *p) {
     else p->kind = find_spread(tape, p) ? RULE_SPREAD : RULE_GENERAL;
 }
 
+double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
+                    double *size) {
+    const double *dy = tape->tensors[p->y].grad;
+    double sum = 0;
+    *size = 0;
+    for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++) {
+        const double term = dy[by->of[e].j] * by->of[e].J;
+        sum += term;
+        *size += fabs(term);
+    }
+    return sum;
+}
+
 /* Is each dx[i] the sum of dy[j] J[j, i]? */
 static bool is_linear_in_dy(const RuledTape *tape, const Part *p) {
-    const double *dy = tape->tensors[p->y].grad;
-    for (int64_t i = 0; i < tape->tensors[p->x].size; i++) {
-        double sum = 0;
-        for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++)
-            sum += dy[p->by.of[e].j] * p->by.of[e].J;
-        if (!is_near(p->dx[i], sum) && !isnan(p->dx[i])) return false;
-    }
+    double size;
+    for (int64_t i = 0; i < tape->tensors[p->x].size; i++)
+        if (!is_near(p->dx[i], sum_of_terms(tape, p, &p->by, i, &size)) && !isnan(p->dx[i]))
+            return false;
     return true;
 }
 

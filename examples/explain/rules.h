@@ -120,6 +120,10 @@ bool rules_compose(RuledTape *tape, Part *p, const Part *next);
 bool is_near(double a, double b);
 bool is_float32(const TapeTensor *x);
 
+/* The sum of the terms dy[j] J[j, i] by these derivatives; *size: of their absolute values. */
+double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
+                    double *size);
+
 /* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */
 bool can_broadcast(const TapeTensor *x, const TapeTensor *y);
 int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j);

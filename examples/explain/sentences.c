@@ -205,22 +205,6 @@ static void say_check_of_part(const Part *part, Check check, char words[160]) {
     else snprintf(words, 160, "differences disagree: this rule is wrong (largest error %s)", worst);
 }
 
-/* What the parts of dx[i] sum to, term by term for a leaf, and how large these are. */
-static void sum_terms(const Plan *plan, const Part *part, int64_t i, bool is_leaf, double *sum,
-                      double *size) {
-    const double *dy = plan->tape.tensors[part->y].grad;
-    if (!is_leaf) {
-        *sum += part->dx[i];
-        *size += fabs(part->dx[i]);
-        return;
-    }
-    for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++) {
-        const double term = dy[part->by.of[e].j] * part->by.of[e].J;
-        *sum += term;
-        *size += fabs(term);
-    }
-}
-
 /* Is the gradient the sum of all its terms? float32 was rounded on the way. "=" for "+=" makes it
  * wrong. */
 static bool is_sum_of_terms(const Plan *plan, int tensor) {
@@ -230,7 +214,12 @@ static bool is_sum_of_terms(const Plan *plan, int tensor) {
     const bool is_leaf = x->maker < 0, rounded = is_float32(x);
     for (int64_t i = 0; n <= MOST_PARTS && i < x->size; i++) {
         double sum = 0, size = 0;
-        for (int k = 0; k < n; k++) sum_terms(plan, parts[k], i, is_leaf, &sum, &size);
+        for (int k = 0; k < n; k++) {
+            double terms = fabs(parts[k]->dx[i]); /* of a leaf, term by term */
+            sum += is_leaf ? sum_of_terms(&plan->tape, parts[k], &parts[k]->by, i, &terms)
+                           : parts[k]->dx[i];
+            size += terms;
+        }
         const double scale = is_leaf && rounded && size > 0 ? size : fmax(1, size);
         const bool same = sum == x->grad[i] || (isnan(sum) && isnan(x->grad[i]));
         if (!same && !(fabs(sum - x->grad[i]) / scale <= (rounded ? 1e-5 : 1e-12))) return false;

@@ -80,7 +80,7 @@ static int hide_derivatives(Plan *plan, Formula *f, const Part *parts, int num_p
              e++)
             all[total++] = J->of[e].J;
     }
-    return formula_hide_constants(f, all);
+    return formula_hide_constants(f, all, total);
 }
 
 static bool all_are_one(const Plan *plan, const RuledLine *line) {
