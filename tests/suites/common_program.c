@@ -215,13 +215,16 @@ static void expect_one_sentence(const char *arguments) {
 }
 
 void expect_misuse(const char *arguments) {
-    char end[128];
     int status = run(arguments);
     ck_assert_msg(status == 2, "%s %s: exit status %d, %s", program, arguments, status, complaints);
     expect_one_sentence(arguments);
     ck_assert_msg(!*out, "%s %s printed %s", program, arguments, out);
-    int n = snprintf(end, sizeof end, "; see %s --help\n", program);
-    ck_assert_str_eq(complaints + strlen(complaints) - (size_t)n, end);
+    const char *end = format("; see %s --help\n", program);
+    ck_assert_str_eq(complaints + strlen(complaints) - strlen(end), end);
+}
+
+void expect_each_misuse(const char *const *arguments) {
+    for (; *arguments; arguments++) expect_misuse(*arguments);
 }
 
 void expect_failure(const char *arguments, const char *part) {
@@ -239,6 +242,17 @@ double printed(const char *label) {
     snprintf(wanted, sizeof wanted, "\n%-20s", label);
     const char *found = strstr(out, wanted);
     return found ? atof(found + strlen(wanted)) : (double)NAN;
+}
+
+double number_after(const char *text) {
+    const char *found = strstr(out, text);
+    ck_assert_msg(found != NULL, "no \"%s\" in %s", text, out);
+    return atof(found + strlen(text));
+}
+
+const char *copy_of_output(void) {
+    static char copy[PRINTED_SIZE];
+    return strcpy(copy, out);
 }
 
 const char *path(const char *name) {

@@ -67,6 +67,8 @@ int run_interrupted(const char *arguments);
 /* The program must reject these arguments: exit status 2, and one error message that names --help.
  */
 void expect_misuse(const char *arguments);
+#define expect_misuses(...) expect_each_misuse((const char *const[]){__VA_ARGS__, NULL})
+void expect_each_misuse(const char *const *arguments);
 /* The program must fail: exit status 1, and one error message that contains part. */
 void expect_failure(const char *arguments, const char *part);
 
@@ -75,6 +77,10 @@ void expect_failure(const char *arguments, const char *part);
 /* The number after a label of at most 20 letters at the beginning of a line of out; NaN if there is
  * no such label. */
 double printed(const char *label);
+/* The number behind a text, which stands anywhere in out. */
+double number_after(const char *text);
+/* A copy of out, until the next call. */
+const char *copy_of_output(void);
 
 const char *path(const char *name); /* of a file in the folder; valid for three more calls */
 int files_in_folder(void);

@@ -1,5 +1,5 @@
 /* test_kernel_regression.c - does build/kernel_regression find the widths that a dense scan finds,
- * does it report errors in its input, and does it write its files completely or not at all?
+ * and does it report errors in its input? test_programs.c tests its flags and what it writes.
  *
  * The shell runs the program, see common_program.h. The numbers are in
  * golden/kernel_regression.txt; golden/generate_kernel_regression.py computed them without
@@ -229,68 +229,6 @@ START_TEST(other_bad_files) {
 }
 END_TEST
 
-static const char *const misuses[] = {
-    "--nonsense",
-    "--nonsense=1",
-    "data.csv",
-    "--data",
-    "--data=",
-    "--epochs 1e3",
-    "--epochs -1",
-    "--epochs ''",
-    "--epochs 5x",
-    "--lr 0",
-    "--lr abc",
-    "--lr nan",
-    "--lr inf",
-    "--lr ' 1'",
-    "--momentum 1",
-    "--momentum -0.1",
-    "--seed -1",
-    "--seed x",
-    "--seed 18446744073709551616",
-    "--w0 0",
-    "--w0 -3",
-    "--w0",
-    "--plot",
-    "--predict ''",
-    "--epochs 1 --lr=",
-    "--threads 0",
-    "--help=1",
-    "-x",
-    "--predict $D/a --plot $D/a",
-    "--log $D/a --predict $D/a",
-    "--data examples/data/cars.csv --plot=examples/../examples/data/cars.csv",
-};
-
-START_TEST(misuse) { expect_misuse(misuses[_i]); }
-END_TEST
-
-START_TEST(two_files_that_are_one) {
-    expect_misuse("--predict $D/a --plot $D/a");
-    ck_assert_str_eq(complaints,
-                     format("kernel_regression: --predict and --plot are the same file, %s/a;"
-                            " see kernel_regression --help\n",
-                            folder));
-    ck_assert_int_eq(run("--predict /dev/null --plot /dev/null"), 0);
-    ck_assert_int_eq(files_in_folder(), 0);
-    /* the name of a column does not count as the name of a file */
-    expect_failure("--data examples/data/cars.csv --y $D/b --plot $D/b",
-                   "there is no column named");
-}
-END_TEST
-
-START_TEST(help_names_every_flag) {
-    static const char *const flags[] = {
-        "--data FILE.csv",    "--x COLUMN",      "--y COLUMN",         "--epochs N", "--threads N",
-        "--log FILE.csv",     "--lr NUMBER",     "--momentum NUMBER",  "--seed N",   "--w0 NUMBER",
-        "--predict FILE.csv", "--plot FILE.svg", "Default: 517109245."};
-    ck_assert_int_eq(run("--help"), 0);
-    ck_assert_str_eq(complaints, "");
-    for (int i = 0; i < COUNT(flags); i++) ck_assert_ptr_nonnull(strstr(out, flags[i]));
-}
-END_TEST
-
 START_TEST(a_rate_that_is_too_large) {
     ck_assert_int_eq(run("--w0 5 --momentum 0 --lr 1e200"), 1);
     ck_assert_str_eq(complaints, "kernel_regression: epoch 2: the slope is not a number: "
@@ -328,28 +266,11 @@ START_TEST(hostile_names) {
 }
 END_TEST
 
-/* A failure leaves the old file, and nothing else. */
-START_TEST(files_whole_or_not_at_all) {
-    ck_assert_int_eq(run("--predict $D/nowhere/a.csv"), 1);
-    ck_assert_ptr_nonnull(
-        strstr(complaints, "nowhere/a.csv: it cannot be written: No such file or directory\n"));
-    ck_assert_str_eq(out, ""); /* the error comes before the training */
-    ck_assert_int_eq(run("--plot $D"), 1);
-    ck_assert_ptr_nonnull(strstr(complaints, ": Is a directory\n"));
-    if (has_full_disk()) {
-        ck_assert_int_eq(run("--plot /dev/full"), 1);
-        ck_assert_str_eq(complaints, "kernel_regression: write_file: /dev/full: it cannot be "
-                                     "written: No space left on device\n");
-        ck_assert_int_eq(run("--predict /dev/full"), 1);
-        ck_assert_int_eq(shell("test -c /dev/full"), 0); /* the device was not replaced by a file */
-        ck_assert_double_gt(printed("w"), 0);            /* the numbers are printed before the
-                                                          * files are written */
-    }
-    put(path("old.csv"), "old\n");
-    ck_assert_int_eq(run_line(SMALL_FILES, "--predict $D/old.csv"), 1);
-    ck_assert_ptr_nonnull(strstr(complaints, "old.csv: it cannot be written: File too large\n"));
-    expect_file("old.csv", "old\n");
-    ck_assert_int_eq(files_in_folder(), 1);
+START_TEST(prints_before_it_writes) {
+    if (!has_full_disk()) return;
+    expect_failure("--predict /dev/full",
+                   "/dev/full: it cannot be written: No space left on device\n");
+    ck_assert_double_gt(printed("w"), 0);
 }
 END_TEST
 
@@ -360,21 +281,6 @@ START_TEST(replaces_what_a_link_leads_to) {
     ck_assert_int_eq(shell("test -L $D/link.csv && test $(stat -c %a $D/real.csv) = 640 &&"
                            " test $(wc -l <$D/real.csv) = 202"),
                      0);
-}
-END_TEST
-
-START_TEST(standard_output_fails) {
-    if (has_full_disk()) {
-        ck_assert_int_eq(run(">/dev/full"), 1);
-        ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
-        ck_assert_int_eq(run("--help >/dev/full"), 1);
-        ck_assert_str_eq(complaints, "kernel_regression: cannot write to standard output\n");
-    }
-    ck_assert_int_eq(run(">&-"), 1);
-    ck_assert_int_eq(run_without_reader(""), 141); /* 141 without a message, as after SIGPIPE */
-    ck_assert_str_eq(complaints, "");
-    ck_assert_int_eq(run_without_reader("-h"), 141);
-    ck_assert_str_eq(complaints, "");
 }
 END_TEST
 
@@ -425,12 +331,10 @@ int main(void) {
     TCase *tcase = add_program_case(suite, "program");
     program = "kernel_regression";
     add_tests(tcase, prints_the_loss_as_it_goes, keeps_its_promises, logs_the_epochs,
-              two_files_that_are_one, any_units_and_any_file, odd_data, three_points_by_hand,
-              other_bad_files, help_names_every_flag, a_rate_that_is_too_large, hostile_names,
-              files_whole_or_not_at_all, replaces_what_a_link_leads_to, standard_output_fails,
-              interrupted, draws_in_a_terminal);
+              any_units_and_any_file, odd_data, three_points_by_hand, other_bad_files,
+              a_rate_that_is_too_large, hostile_names, prints_before_it_writes,
+              replaces_what_a_link_leads_to, interrupted, draws_in_a_terminal);
     tcase_add_loop_test(tcase, bad_file, 0, COUNT(bad_files));
-    tcase_add_loop_test(tcase, misuse, 0, COUNT(misuses));
     add_tests(mark_long(add_program_case(suite, "long")), finds_the_global_minimum,
               same_bytes_every_time);
     return run_suite(suite);

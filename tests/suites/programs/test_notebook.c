@@ -2,7 +2,7 @@
  *
  * golden/notebook.txt is the whole output. It was compared with the cells of the original notebook,
  * and with generate_notebook.py, which runs the same cells in PyTorch. The program must print the
- * same bytes and write the same picture. Other tests: flags, and outputs that cannot be written. */
+ * same bytes and write the same picture. test_programs.c tests flags and outputs. */
 #include <check.h>
 #include <ctype.h>
 #include <math.h>
@@ -95,45 +95,10 @@ START_TEST(other_numbers) {
 }
 END_TEST
 
-START_TEST(flags) {
-    static const char *const misuses[] = {
-        "--epochs 9",  "again",  "--seed -1", "--seed x", "--steps 0", "--steps",
-        "--steps 1e3", "--lr 0", "--lr nan",  "--log ''", "--plot",    "--log $D/a --plot $D/a"};
-    for (int i = 0; i < COUNT(misuses); i++) expect_misuse(misuses[i]);
-    ck_assert_int_eq(run("--help"), 0);
-    static const char *const wanted[] = {"--seed N",    "Default: 517109245.", "--steps N",
-                                         "--lr NUMBER", "--log FILE.csv",      "--plot FILE.svg"};
-    for (int i = 0; i < COUNT(wanted); i++)
-        ck_assert_msg(strstr(out, wanted[i]) != NULL, "%s is not in --help", wanted[i]);
-}
-END_TEST
-
-START_TEST(an_output_that_cannot_be_written) {
-    if (has_full_disk()) {
-        expect_failure(">/dev/full", ": cannot write to standard output\n");
-        expect_failure("--plot /dev/full",
-                       ": /dev/full: it cannot be written: No space left on device\n");
-        expect_failure("--log /dev/full", ": cannot write /dev/full: No space left on device\n");
-    }
-    ck_assert_int_eq(run("--log $D/log.csv >&-"), 1);
-    ck_assert_str_eq(complaints, "notebook: cannot write to standard output\n");
-    ck_assert_int_eq(files_in_folder(), 0);        /* the log did not get the output */
-    ck_assert_int_eq(run_without_reader(""), 141); /* 141 without a message, as after SIGPIPE */
-    ck_assert_str_eq(complaints, "");
-    ck_assert_int_eq(run_without_reader("-h"), 141);
-    ck_assert_str_eq(complaints, "");
-    expect_failure("--plot $D/nowhere/a.svg",
-                   "nowhere/a.svg: it cannot be written: No such file or directory\n");
-    ck_assert_str_eq(out, ""); /* the error comes before the work */
-    expect_failure("--log $D", ": Is a directory\n");
-    ck_assert_int_eq(files_in_folder(), 0);
-}
-END_TEST
-
 int main(void) {
     Suite *suite = suite_create("notebook");
     TCase *tcase = add_program_case(suite, "notebook");
     program = "notebook";
-    add_tests(tcase, the_whole_output, other_numbers, flags, an_output_that_cannot_be_written);
+    add_tests(tcase, the_whole_output, other_numbers);
     return run_suite(suite);
 }
