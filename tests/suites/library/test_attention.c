@@ -884,12 +884,10 @@ START_TEST(dot_product_attention_of_heads) {
     expect_close("two heads", y, nn_dot_product_attention_forward(one, q, k, k, repeated), 0);
     attention->num_heads = 3;
     FAILS(nn_dot_product_attention_forward(attention, q, k, k, NO_MASK),
-          "dot_product_attention: queries are (4, 3, 2): num_heads 3 must divide their batch "
-          "size");
+          "dot_product_attention: queries are (4, 3, 2): num_heads 3 must divide their batch size");
     attention->num_heads = 0;
     FAILS(nn_dot_product_attention_forward(attention, q, k, k, NO_MASK),
-          "dot_product_attention: queries are (4, 3, 2): num_heads 0 must divide their batch "
-          "size");
+          "dot_product_attention: queries are (4, 3, 2): num_heads 0 must divide their batch size");
     tape_end();
     RELEASE(q, k, lens);
     nn_free(attention);

@@ -46,8 +46,7 @@ START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
     EXPECT_GRAD(w, 10, 14);
     ck_assert(tensor_mul_(x, 2));
     FAILS(ag_backward(loss),
-          "backward: mul needs its input b (1, 2) as it was, but mul_ has written over it "
-          "since");
+          "backward: mul needs its input b (1, 2) as it was, but mul_ has written over it since");
     tape_end();
     RELEASE(x, w);
 }

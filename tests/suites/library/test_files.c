@@ -1357,8 +1357,7 @@ START_TEST(a_header_that_is_too_long) {
     ck_assert_msg(tensor_save_safetensors(&dict, "/dev/null"), "%s", tensor_error());
     pairs[0].value--;
     FAILS(tensor_save_safetensors(&dict, "/dev/null"),
-          "save_safetensors: /dev/null: its header of 100000008 bytes is longer than "
-          "100000000");
+          "save_safetensors: /dev/null: its header of 100000008 bytes is longer than 100000000");
 }
 END_TEST
 

@@ -170,8 +170,7 @@ START_TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {
     ag_gt(x, x);
     FAILS(tape_vjp(1, x, dx), "tape_vjp: line 1, gt, has no gradient");
     FAILS(tape_vjp(0, wrong, dx),
-          "tape_vjp: y is float64 (2,) and dy is float64 (3,): shapes and types must be "
-          "equal");
+          "tape_vjp: y is float64 (2,) and dy is float64 (3,): shapes and types must be equal");
     ck_assert(!tape_vjp(0, NULL, dx));
     tensor_clear_error();
     ck_assert(!tape_vjp(0, x, NULL));

@@ -840,8 +840,7 @@ START_TEST(layer_norm_needs_sizes) {
     FAILS(nn_layer_norm_new(SCALAR),
           "layer_norm: normalized_shape is (): it needs 1 to 8 sizes, none of them negative");
     FAILS(nn_layer_norm_new(SHAPE(2, -1)),
-          "layer_norm: normalized_shape is (2, -1): it needs 1 to 8 sizes, none of them "
-          "negative");
+          "layer_norm: normalized_shape is (2, -1): it needs 1 to 8 sizes, none of them negative");
     ck_assert_ptr_null(nn_layer_norm_new(nine));
     expect_error_like("layer_norm: normalized_shape is (1, ", "it needs 1 to 8 sizes");
 }

@@ -1320,8 +1320,7 @@ START_TEST(a_target_that_is_no_class_is_an_error) {
     Tensor *smallest = tensor_full_of(SHAPE(2), -0x1p63, I64); /* AG_IGNORE_NONE itself is not
                                                                 * ignored, either */
     FAILS(ag_cross_entropy(x, smallest, AG_IGNORE_NONE, REDUCE_SUM),
-          "cross_entropy: target -9223372036854775808 is no class of logits (2, 3) in "
-          "dimension 1");
+          "cross_entropy: target -9223372036854775808 is no class of logits (2, 3) in dimension 1");
     tensor_release(smallest);
     FAILS(ag_cross_entropy(x, beyond, 3, REDUCE_SUM),
           "cross_entropy: target -100 is neither a class of logits (2, 3) in dimension 1 nor "

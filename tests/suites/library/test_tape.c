@@ -1110,8 +1110,7 @@ START_TEST(backward_writes_over_a_gradient) {
     ck_assert(ag_backward(loss));
     ck_assert(ag_backward(sum));
     FAILS(ag_backward(loss),
-          "backward: mul needs its input b (2,) as it was, but backward has written over it "
-          "since");
+          "backward: mul needs its input b (2,) as it was, but backward has written over it since");
     tape_end();
     RELEASE(x, w);
 }
@@ -1311,8 +1310,7 @@ START_TEST(backward_wants_a_gradient_that_fits) {
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
     FAILS(ag_backward_from(y, dy),
-          "backward: y is float64 (2,) and dy is float64 (1, 2): shapes and types must be "
-          "equal");
+          "backward: y is float64 (2,) and dy is float64 (1, 2): shapes and types must be equal");
     FAILS(ag_backward_from(y, f32),
           "backward: y is float64 (2,) and dy is float32 (2,): shapes and types must be "
           "equal; convert dy with ag_to");
@@ -1384,8 +1382,7 @@ START_TEST(a_failing_backward_changes_no_gradient) {
     int64_t before = tensor_live();
     for (int i = 0; i < 2; i++) {
         FAILS(ag_backward(all),
-              "backward: exp needs its result (2,) as it was, but fill has written over it "
-              "since");
+              "backward: exp needs its result (2,) as it was, but fill has written over it since");
         ck_assert_ptr_null(a->grad);
         EXPECT_GRAD(b, 6, 8);
         EXPECT_GRAD(late, 1, 1);
