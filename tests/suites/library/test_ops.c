@@ -1571,8 +1571,7 @@ START_TEST(too_many_dimensions_are_an_error) {
           "permute: x is (1,) and the axes are (0, 0, 0, 0, 0, 0, 0, 0, ...): each of its "
           "dimensions must be named once");
     axes.axis[1] = 1;
-    ck_assert_ptr_null(ag_sum_dims(x, axes, false));
-    expect_error_like("sum_dims: ", "");
+    FAILS(ag_sum_dims(x, axes, false), "sum_dims: 9 dimensions are named: there may be 0 to 8");
     axes.n = -1;
     ck_assert_ptr_null(ag_permute(x, axes));
     expect_error_like("permute: ", "x is (1,)");

@@ -1012,6 +1012,7 @@ END_TEST
 
 START_TEST(printing_needs_a_tape_and_a_good_file) {
     FAILS(tape_print(stdout), "tape_print: no tape is open");
+    FAILS(tape_print(NULL), "tape_print: the file is NULL");
     FILE *full = fopen("/dev/full", "w");
     if (!full) return;
     setvbuf(full, NULL, _IONBF, 0);
