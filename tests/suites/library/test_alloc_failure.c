@@ -197,7 +197,8 @@ static Tensor *apply_work(OpWork *work) {
 }
 
 static bool gets_grad(const OpWork *work, int i) {
-    return work->sample->in[i].kind == 'r' && find_op(work->sample->op)->backward;
+    const Op *op = find_op(work->sample->op); /* NULL for a composite */
+    return work->sample->in[i].kind == 'r' && (!op || op->backward);
 }
 
 static void prepare_op(void *context) {
@@ -275,49 +276,10 @@ START_TEST(ops_with_a_cache) {
 }
 END_TEST
 
-/* ---- ops that are made of others ----------------------------------------------------------- */
-
-typedef struct {
-    const Sample *sample;
-    Tensor *in[SAMPLE_INPUTS];
-} CompositeWork;
-
-static void prepare_composite(void *context) {
-    CompositeWork *work = context;
-    for (int i = 0; i < work->sample->n; i++) {
-        work->in[i] = sample_input(work->sample, i, F64);
-        if (work->sample->in[i].kind == 'r') ag_requires_grad(work->in[i]);
-    }
-}
-
-static bool attempt_composite(void *context, Outcome *outcome) {
-    CompositeWork *work = context;
-    const Sample *s = work->sample;
-    tape_begin();
-    Tensor *y = call_op(s->op, work->in, s->n, s->number);
-    bool done = ag_backward(ag_sum(y));
-    if (done) note(outcome, y);
-    for (int i = 0; i < s->n && done; i++)
-        if (work->in[i]->grad) note(outcome, work->in[i]->grad);
-    tape_end();
-    return done;
-}
-
-static void inspect_composite(void *context, bool succeeded) {
-    const CompositeWork *work = context;
-    for (int i = 0; i < work->sample->n && !succeeded; i++) ck_assert_ptr_null(work->in[i]->grad);
-}
-
-static void clean_composite(void *context) {
-    CompositeWork *work = context;
-    for (int i = 0; i < work->sample->n; i++) tensor_release(work->in[i]);
-}
-
 START_TEST(composite_ops) {
     const Sample *s = &samples_of_composites()[_i];
-    const Work work = {s->op, prepare_composite, attempt_composite, inspect_composite,
-                       clean_composite};
-    exhaust(&work, &(CompositeWork){.sample = s});
+    const Work work = {s->op, prepare_op, attempt_op, inspect_op, clean_op};
+    exhaust(&work, &(OpWork){.sample = s});
 }
 END_TEST
 
@@ -524,55 +486,43 @@ END_TEST
 static const Shape six = {2, {2, 3}};
 static const double doubles[] = {1, 2, 3, 4, 5, 6};
 
-static Tensor *from_floats(void) { return tensor_from_floats(six, (float[]){1, 2, 3, 4, 5, 6}); }
-static Tensor *from_int64s(void) { return tensor_from_int64s(six, (int64_t[]){1, 2, 3, 4, 5, 6}); }
-static Tensor *from_bools(void) { return tensor_from_bools(SHAPE(2), (bool[]){true, false}); }
-static Tensor *from_doubles(void) { return tensor_from_doubles(six, doubles); }
-static Tensor *zeros(void) { return tensor_zeros(six); }
-static Tensor *ones(void) { return tensor_ones(six); }
-static Tensor *full(void) { return tensor_full(six, 7); }
-static Tensor *empty(void) {
+static Tensor *filled_empty(void) {
     Tensor *x = tensor_empty(six);
     if (x) tensor_fill(x, 3);
     return x;
 }
-static Tensor *arange(void) { return tensor_arange(0, 5, 1); }
-static Tensor *full_of(void) { return tensor_full_of(six, 7, I64); }
-static Tensor *arange_of(void) { return tensor_arange_of(0, 5, 1, I64); }
-static Tensor *eye(void) { return tensor_eye(3); }
-static Tensor *uniforms(void) { return tensor_rand(six); }
-static Tensor *between(void) { return tensor_uniform(2, 3, six); }
-static Tensor *normals(void) { return tensor_randn(six); }
-static Tensor *many_normals(void) { return tensor_normal(1, 2, SHAPE(5, 7)); }
-static Tensor *bernoulli(void) { return tensor_bernoulli(0.5, six); }
-static Tensor *randint(void) { return tensor_randint(0, 9, six); }
-static Tensor *randperm(void) { return tensor_randperm(9); }
 
+/* A name and a call. */
+#define MAKERS(MAKER)                                                                              \
+    MAKER(from_floats, tensor_from_floats(six, (float[]){1, 2, 3, 4, 5, 6}))                       \
+    MAKER(from_int64s, tensor_from_int64s(six, (int64_t[]){1, 2, 3, 4, 5, 6}))                     \
+    MAKER(from_bools, tensor_from_bools(SHAPE(2), (bool[]){true, false}))                          \
+    MAKER(from_doubles, tensor_from_doubles(six, doubles))                                         \
+    MAKER(zeros, tensor_zeros(six))                                                                \
+    MAKER(ones, tensor_ones(six))                                                                  \
+    MAKER(full, tensor_full(six, 7))                                                               \
+    MAKER(empty, filled_empty())                                                                   \
+    MAKER(arange, tensor_arange(0, 5, 1))                                                          \
+    MAKER(full_of, tensor_full_of(six, 7, I64))                                                    \
+    MAKER(arange_of, tensor_arange_of(0, 5, 1, I64))                                               \
+    MAKER(eye, tensor_eye(3))                                                                      \
+    MAKER(rand, tensor_rand(six))                                                                  \
+    MAKER(uniform, tensor_uniform(2, 3, six))                                                      \
+    MAKER(randn, tensor_randn(six))                                                                \
+    MAKER(normal, tensor_normal(1, 2, SHAPE(5, 7)))                                                \
+    MAKER(bernoulli, tensor_bernoulli(0.5, six))                                                   \
+    MAKER(randint, tensor_randint(0, 9, six))                                                      \
+    MAKER(randperm, tensor_randperm(9))
+
+#define MAKE(name, call)                                                                           \
+    static Tensor *make_##name(void) { return call; }
+MAKERS(MAKE)
+#define ROW(name, call) {#name, make_##name},
 typedef Tensor *Maker(void);
 static const struct {
     const char *name;
     Maker *make;
-} makers[] = {
-    {"from_floats", from_floats},
-    {"from_int64s", from_int64s},
-    {"from_bools", from_bools},
-    {"from_doubles", from_doubles},
-    {"zeros", zeros},
-    {"ones", ones},
-    {"full", full},
-    {"empty", empty},
-    {"arange", arange},
-    {"full_of", full_of},
-    {"arange_of", arange_of},
-    {"eye", eye},
-    {"rand", uniforms},
-    {"uniform", between},
-    {"randn", normals},
-    {"normal", many_normals},
-    {"bernoulli", bernoulli},
-    {"randint", randint},
-    {"randperm", randperm},
-};
+} makers[] = {MAKERS(ROW)};
 
 /* A call that fails draws no random numbers. */
 static bool attempt_maker(void *context, Outcome *outcome) {
@@ -686,35 +636,21 @@ static void *fused_multi_head(void) {
         .num_hiddens = 4, .num_heads = 2, .dropout = 0.1, .fused = true});
 }
 
-static Tensor *linear_forward_of(void *m, Tensor *x, Tensor *lens) {
-    (void)lens;
-    return nn_linear_forward(m, x);
-}
-static Tensor *embedding_forward_of(void *m, Tensor *x, Tensor *lens) {
-    (void)x;
-    return nn_embedding_forward(m, lens);
-}
-static Tensor *layer_norm_forward_of(void *m, Tensor *x, Tensor *lens) {
-    (void)lens;
-    return nn_layer_norm_forward(m, x);
-}
-static Tensor *positional_encoding_forward_of(void *m, Tensor *x, Tensor *lens) {
-    (void)lens;
-    return nn_positional_encoding_forward(m, x);
-}
-static Tensor *dropout_forward_of(void *m, Tensor *x, Tensor *lens) {
-    (void)lens;
-    return nn_dropout_forward(m, x);
-}
-static Tensor *dot_product_forward_of(void *m, Tensor *x, Tensor *lens) {
-    return nn_dot_product_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens});
-}
-static Tensor *additive_forward_of(void *m, Tensor *x, Tensor *lens) {
-    return nn_additive_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens});
-}
-static Tensor *multi_head_forward_of(void *m, Tensor *x, Tensor *lens) {
-    return nn_multi_head_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens});
-}
+#define FORWARD(name, call)                                                                        \
+    static Tensor *name##_forward_of(void *m, Tensor *x, Tensor *lens) {                           \
+        (void)x, (void)lens;                                                                       \
+        return call;                                                                               \
+    }
+FORWARD(linear, nn_linear_forward(m, x))
+FORWARD(embedding, nn_embedding_forward(m, lens))
+FORWARD(layer_norm, nn_layer_norm_forward(m, x))
+FORWARD(positional_encoding, nn_positional_encoding_forward(m, x))
+FORWARD(dropout, nn_dropout_forward(m, x))
+FORWARD(dot_product,
+        nn_dot_product_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens}))
+FORWARD(additive, nn_additive_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens}))
+FORWARD(multi_head,
+        nn_multi_head_attention_forward(m, x, x, x, (AttentionMask){.valid_lens = lens}))
 
 typedef struct {
     const char *name;
