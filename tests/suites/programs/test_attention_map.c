@@ -513,105 +513,80 @@ END_TEST
 
 /* ---- the colours ---------------------------------------------------------------------------- */
 
-/* Without blanks and quotation marks. */
-static void squeeze(char *words) {
-    char *to = words;
-    for (const char *from = words; *from; from++)
+/* The text up to an end, without blanks and quotation marks. */
+static void squeeze(const char *from, const char *end, char to[256]) {
+    for (; from < end; from++)
         if (!strchr(" \"'", *from)) *to++ = *from;
     *to = '\0';
 }
 
-/* The value of a property that stands in this part of the style sheet. */
-static void value_in(const char *part, const char *property, char value[256]) {
+static const char *value_in(const char *part, const char *property) {
     const char *before = format("%s: ", property);
     const char *at = strstr(part, before);
-    ck_assert_msg(at != NULL, "base.css has no %s", property);
-    snprintf(value, 256, "%.*s", (int)strcspn(at + strlen(before), ";}"), at + strlen(before));
-    squeeze(value);
+    ck_assert_msg(at != NULL, "the style sheet has no %s", property);
+    return at + strlen(before);
 }
 
-static void expect_colour(const char *part, const char *property, const char *color) {
-    char value[256];
-    value_in(part, property, value);
-    ck_assert_msg(strcmp(value, color) == 0, "%s is %s, and %s in colours.h", property, value,
-                  color);
+/* In this part of a style sheet the property must be these words of colours.h. */
+static void expect_style(const char *part, const char *property, const char *words) {
+    char value[256], own[256];
+    const char *at = value_in(part, property);
+    squeeze(at, at + strcspn(at, ";}"), value);
+    squeeze(words, words + strlen(words), own);
+    ck_assert_msg(strcmp(value, own) == 0, "%s is %s, and %s in colours.h", property, value, own);
 }
 
 /* "0 114 178" is "#0072b2". */
 static void expect_sign(const char *part, const char *property, const char *color) {
     unsigned r = 0, g = 0, b = 0;
-    const char *before = format("%s: ", property);
-    const char *at = strstr(part, before);
-    ck_assert_ptr_nonnull(at);
-    ck_assert_int_eq(sscanf(at + strlen(before), "%u %u %u", &r, &g, &b), 3);
+    ck_assert_int_eq(sscanf(value_in(part, property), "%u %u %u", &r, &g, &b), 3);
     ck_assert_str_eq(format("#%02x%02x%02x", r, g, b), color);
-}
-
-static void expect_type(const char *part, const char *property, const char *family) {
-    char value[256], own[256];
-    value_in(part, property, value);
-    snprintf(own, sizeof own, "%s", family);
-    squeeze(own);
-    ck_assert_str_eq(value, own);
 }
 
 static const struct {
     const char *property, *light, *dark;
 } colours[] = {{"--paper", PAPER, PAPER_DARK}, {"--ink", INK, INK_DARK},
-               {"--soft", SOFT, SOFT_DARK},    {"--faint", FAINT, FAINT_DARK},
-               {"--line", LINE, LINE_DARK},    {"--cell", CELL, CELL_DARK}};
+               {"--soft", SOFT, SOFT_DARK},    {"--line", LINE, LINE_DARK},
+               {"--faint", FAINT, FAINT_DARK}, {"--cell", CELL, CELL_DARK}};
 
-/* A file with a style sheet, in a string that the next call overwrites. */
-static const char *style_sheet(const char *name) {
-    static char css[1 << 16];
-    FILE *file = fopen(name, "rb");
-    ck_assert_msg(file != NULL, "run me from the root of the repository");
-    css[fread(css, 1, sizeof css - 1, file)] = '\0';
-    fclose(file);
-    return css;
+static char css[1 << 16];
+static const char *light; /* the parts of css */
+static const char *dark;
+
+/* Reads a file with a style sheet, which must have the first n colours. */
+static void expect_colours(const char *name, int n) {
+    slurp(name, css, sizeof css);
+    light = strstr(css, ":root {");
+    dark = strstr(css, "(prefers-color-scheme: dark)");
+    ck_assert_msg(light && dark && light < dark, "run me from the root of the repository");
+    for (int i = 0; i < n; i++) {
+        expect_style(light, colours[i].property, colours[i].light);
+        expect_style(dark, colours[i].property, colours[i].dark);
+    }
+    expect_style(light, "--serif", SERIF);
+    expect_style(light, "--sans", SANS);
 }
 
 /* One hand drew the page and the pictures. */
 START_TEST(the_colours_of_the_page) {
-    const char *css = style_sheet("examples/explain/page/base.css");
-    const char *light = strstr(css, ":root {");
-    const char *dark = strstr(css, "(prefers-color-scheme: dark)");
-    ck_assert(light && dark && light < dark);
-    for (int i = 0; i < COUNT(colours); i++) {
-        expect_colour(light, colours[i].property, colours[i].light);
-        expect_colour(dark, colours[i].property, colours[i].dark);
-    }
+    expect_colours("examples/explain/page/base.css", COUNT(colours));
     expect_sign(light, "--pos", POS);
     expect_sign(dark, "--pos", POS_DARK);
     ck_assert_str_eq(HATCH HATCH_DARK, "#000000#ffffff");
-    expect_colour(light, "--hatch", "rgb(000/.17)");
-    expect_colour(dark, "--hatch", "rgb(255255255/.22)");
+    expect_style(light, "--hatch", "rgb(0 0 0 / .17)");
+    expect_style(dark, "--hatch", "rgb(255 255 255 / .22)");
     ck_assert_str_eq(HATCH_OPACITY HATCH_OPACITY_DARK, "0.170.22");
-    expect_type(light, "--serif", SERIF);
-    expect_type(light, "--sans", SANS);
-    expect_type(strstr(css, "code, pre"), "font-family", MONO);
-    ck_assert_ptr_nonnull(strstr(style_sheet("examples/explain/page/step.css"),
-                                 format("var(--hatch) 0 %dpx, transparent %dpx %dpx", HATCH_WIDTH,
-                                        HATCH_WIDTH, HATCH_PERIOD)));
+    expect_style(strstr(css, "code, pre"), "font-family", MONO);
+    slurp("examples/explain/page/step.css", css, sizeof css);
+    ck_assert_ptr_nonnull(strstr(css, format("var(--hatch) 0 %dpx, transparent %dpx %dpx",
+                                             HATCH_WIDTH, HATCH_WIDTH, HATCH_PERIOD)));
 }
 END_TEST
 
 /* And the page with all pictures, which has some of the colours. */
 START_TEST(the_colours_of_the_index) {
-    static const char *const properties[] = {"--paper", "--ink", "--soft", "--line"};
-    const char *css = style_sheet("examples/index.html");
-    const char *light = strstr(css, ":root {");
-    const char *dark = strstr(css, "(prefers-color-scheme: dark)");
-    ck_assert(light && dark && light < dark);
-    for (int i = 0; i < COUNT(properties); i++) {
-        size_t c = 0;
-        while (strcmp(colours[c].property, properties[i]) != 0) c++;
-        expect_colour(light, properties[i], colours[c].light);
-        expect_colour(dark, properties[i], colours[c].dark);
-    }
-    expect_type(light, "--serif", SERIF);
-    expect_type(light, "--sans", SANS);
-    expect_type(light, "--mono", MONO);
+    expect_colours("examples/index.html", 4);
+    expect_style(light, "--mono", MONO);
 }
 END_TEST
 
