@@ -64,6 +64,11 @@ void frame_setup(void) {
     tensor_manual_seed(0);
 }
 
+void frame_setup_float(void) {
+    frame_setup();
+    tensor_set_default_dtype(F32);
+}
+
 void frame_teardown(void) {
     ck_assert_msg(!tensor_error(), "an error is pending: %s", tensor_error());
     Tensor *x = tensor_ones(SCALAR);

@@ -16,8 +16,9 @@
 
 int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 
-void frame_setup(void);    /* float64, seed 0 */
-void frame_teardown(void); /* fails if the test left memory, an error or an open tape */
+void frame_setup(void);       /* float64, seed 0 */
+void frame_setup_float(void); /* float32, seed 0 */
+void frame_teardown(void);    /* fails if the test left memory, an error or an open tape */
 /* Adds a case whose tests run between setup and teardown; framed: in the frame. */
 TCase *add_case(Suite *suite, const char *name, void (*setup)(void), void (*teardown)(void));
 TCase *add_framed_case(Suite *suite, const char *name);

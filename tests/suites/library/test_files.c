@@ -47,8 +47,7 @@ static int open_descriptors(void) {
 }
 
 static void setup(void) {
-    frame_setup();
-    tensor_set_default_dtype(F32);
+    frame_setup_float();
     ck_assert_ptr_nonnull(getcwd(home, sizeof home));
     strcpy(folder + sizeof folder - 7, "XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));

@@ -7,17 +7,9 @@
 #include "../common.h"
 #include "common_kernels.h"
 
-static int64_t live_before;
-
 static void setup(void) {
-    live_before = tensor_live();
-    tensor_set_default_dtype(F32);
+    frame_setup_float();
     draws_begin();
-}
-
-static void teardown(void) {
-    ck_assert_ptr_null(tensor_error());
-    ck_assert_int_eq(tensor_live(), live_before);
 }
 
 static void expect_near(DType dtype, double got, double want, const char *what) {
@@ -463,7 +455,7 @@ END_TEST
 
 int main(void) {
     Suite *suite = suite_create("loops");
-    add_tests(add_case(suite, "loops", setup, teardown), elements_find_their_partners,
+    add_tests(add_case(suite, "loops", setup, frame_teardown), elements_find_their_partners,
               map_elements_broadcasts, broadcasting_is_numpys, rows_are_whole,
               sums_of_columns_that_run_backwards, sums_along_any_dimensions, sums_undo_broadcasting,
               reductions_along_one_dimension, matmul_of_batches, products_of_matrices,

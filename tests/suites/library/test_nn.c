@@ -20,11 +20,6 @@
 
 /* ---- every test ends with no tensor alive and no error pending --------------------------- */
 
-static void setup(void) {
-    frame_setup();
-    tensor_set_default_dtype(F32);
-}
-
 /* ---- golden tensors ---------------------------------------------------------------------- */
 
 static Tensor *golden(const char *name) { return golden_tensor("nn.txt", name); }
@@ -1715,10 +1710,11 @@ END_TEST
 /* ---- the suite --------------------------------------------------------------------------- */
 
 static void add_module_tests(Suite *suite) {
-    add_tests(add_case(suite, "module", setup, frame_teardown), parameters_may_be_added_on_the_way,
-              parameters_come_in_state_dict_order, a_path_that_leads_nowhere,
-              training_goes_all_the_way_down, zeroed_gradients_are_absent,
-              a_tensor_held_twice_counts_once, results_are_kept_past_the_tape, names_are_checked,
+    add_tests(add_case(suite, "module", frame_setup_float, frame_teardown),
+              parameters_may_be_added_on_the_way, parameters_come_in_state_dict_order,
+              a_path_that_leads_nowhere, training_goes_all_the_way_down,
+              zeroed_gradients_are_absent, a_tensor_held_twice_counts_once,
+              results_are_kept_past_the_tape, names_are_checked,
               a_refused_parameter_leaves_no_trace, what_a_module_refuses, a_child_has_one_parent,
               a_deep_path_keeps_its_end, a_pending_error_stays, a_null_module_is_named,
               parameters_that_the_loss_does_not_reach, layers_that_nobody_called,
@@ -1727,7 +1723,7 @@ static void add_module_tests(Suite *suite) {
 }
 
 static void add_layer_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "layers", setup, frame_teardown);
+    TCase *tcase = add_case(suite, "layers", frame_setup_float, frame_teardown);
     add_loop_tests(tcase, 2, linear_draws_pytorchs_weights_to_the_bit,
                    fifty_linear_layers_have_pytorchs_bits);
     add_tests(tcase, linear_forward_and_backward, a_lazy_linear_draws_at_its_first_forward,
@@ -1741,7 +1737,7 @@ static void add_layer_tests(Suite *suite) {
 }
 
 static void add_attention_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "attention", setup, frame_teardown);
+    TCase *tcase = add_case(suite, "attention", frame_setup_float, frame_teardown);
     add_tests(tcase, dot_product_attention_as_pytorch, additive_attention_as_pytorch,
               multi_head_attention_as_pytorch, lazy_multi_head_attention_as_pytorch,
               attention_in_training, a_query_with_nothing_to_attend_to, an_empty_batch);
@@ -1754,7 +1750,7 @@ static void add_attention_tests(Suite *suite) {
 }
 
 static void add_optimizer_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "optimizer", setup, frame_teardown);
+    TCase *tcase = add_case(suite, "optimizer", frame_setup_float, frame_teardown);
     tcase_add_loop_test(tcase, sgd_numbers_known_by_heart, 0, 4);
     add_tests(tcase, sgd_skips_what_has_no_gradient, sgd_steps_once_for_a_shared_tensor,
               sgd_waits_for_lazy_parameters, sgd_is_all_or_nothing,

@@ -15,18 +15,6 @@
 #include <string.h>
 #include "../common.h"
 
-static int64_t live_before;
-
-static void setup(void) {
-    live_before = tensor_live();
-    tensor_set_default_dtype(F32);
-}
-
-static void teardown(void) {
-    ck_assert_ptr_null(tensor_error());
-    ck_assert_int_eq(tensor_live(), live_before);
-}
-
 /* The text that tensor_print writes for x; free it. */
 static char *printed(const Tensor *x) {
     char *text = NULL;
@@ -467,14 +455,15 @@ END_TEST
 
 static Suite *print_suite(void) {
     Suite *suite = suite_create("print");
-    add_tests(add_case(suite, "print", setup, teardown), test_golden, test_notebook_queries,
-              test_notebook_whole_numbers, test_notebook_rows_break_at_80_columns,
-              test_notebook_parameter, test_notebook_summary_of_trained_weights,
-              test_notebook_denormal_weights, test_scalars, test_empty,
-              test_not_finite_and_negative_zero, test_scientific_thresholds,
-              test_dtype_is_named_when_not_the_default, test_suffix_moves_to_a_new_line,
-              test_result_without_gradient_shows_none, test_views, test_huge_expanded, test_null,
-              test_pending_error_prints_nothing, test_write_errors, test_fewest_digits);
+    add_tests(add_case(suite, "print", frame_setup_float, frame_teardown), test_golden,
+              test_notebook_queries, test_notebook_whole_numbers,
+              test_notebook_rows_break_at_80_columns, test_notebook_parameter,
+              test_notebook_summary_of_trained_weights, test_notebook_denormal_weights,
+              test_scalars, test_empty, test_not_finite_and_negative_zero,
+              test_scientific_thresholds, test_dtype_is_named_when_not_the_default,
+              test_suffix_moves_to_a_new_line, test_result_without_gradient_shows_none, test_views,
+              test_huge_expanded, test_null, test_pending_error_prints_nothing, test_write_errors,
+              test_fewest_digits);
     return suite;
 }
 

@@ -19,19 +19,6 @@
 
 /* ---- every test ends with no tensor alive and no error pending ------------------------------- */
 
-static int64_t live_before;
-
-static void setup(void) {
-    live_before = tensor_live();
-    tensor_set_default_dtype(F32);
-    tensor_manual_seed(0);
-}
-
-static void teardown(void) {
-    ck_assert_ptr_null(tensor_error());
-    ck_assert_int_eq(tensor_live(), live_before);
-}
-
 /* ---- reading tensors ------------------------------------------------------------------------- */
 
 static double at(DType dtype, const void *elements, int64_t i) {
@@ -619,13 +606,13 @@ END_TEST
 
 static Suite *random_suite(void) {
     Suite *suite = suite_create("random");
-    TCase *goldens = add_case(suite, "goldens", setup, teardown);
+    TCase *goldens = add_case(suite, "goldens", frame_setup_float, frame_teardown);
     tcase_add_loop_test(goldens, thousand_draws_match_torch, 0, RECORD_COUNT * SEED_COUNT);
     tcase_add_loop_test(goldens, mixed_draws_match_torch, 0, SEED_COUNT);
     add_tests(goldens, seed_0_prints_what_torch_prints, seed_42_prints_what_torch_prints,
               seed_123_drops_what_torch_drops, uniform_starts_a_linear_layer_as_torch_does,
               engine_passes_the_standards_check);
-    TCase *state = add_case(suite, "state", setup, teardown);
+    TCase *state = add_case(suite, "state", frame_setup_float, frame_teardown);
     add_tests(state, only_the_low_32_bits_of_a_seed_count, second_normal_of_a_pair_waits,
               seeding_drops_the_waiting_normal, a_saved_generator_repeats_itself,
               a_zeroed_generator_starts_from_seed_0);
@@ -633,11 +620,11 @@ static Suite *random_suite(void) {
     tcase_add_test(state, each_thread_has_its_own_generator);
 #endif
     add_tests(state, a_state_goes_on_as_it_would_have, a_state_that_is_none_is_refused);
-    add_tests(add_case(suite, "corners", setup, teardown),
+    add_tests(add_case(suite, "corners", frame_setup_float, frame_teardown),
               results_have_the_shape_and_type_asked_for, no_elements_take_no_draws,
               limits_of_the_arguments_are_allowed, certain_masks_draw_too,
               wide_integers_take_two_words);
-    TCase *mistakes = add_case(suite, "mistakes", setup, teardown);
+    TCase *mistakes = add_case(suite, "mistakes", frame_setup_float, frame_teardown);
     tcase_add_test(mistakes, a_mistake_is_one_sentence_and_draws_nothing);
     add_tests(mistakes, float64_reaches_further, a_pending_error_stays_and_draws_nothing,
               no_memory_draws_nothing);

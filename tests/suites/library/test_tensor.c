@@ -25,14 +25,8 @@
 static int64_t live_before;
 
 static void setup(void) {
+    frame_setup_float();
     live_before = tensor_live();
-    tensor_set_default_dtype(F32);
-}
-
-static void teardown(void) {
-    ck_assert_ptr_null(tensor_error());
-    ck_assert_int_eq(tensor_live(), live_before);
-    tensor_set_default_dtype(F32);
 }
 
 /* ---- reading and expecting ------------------------------------------------------------------- */
@@ -1934,7 +1928,7 @@ END_TEST
 /* ---- the suite ------------------------------------------------------------------------------- */
 
 static void add_making(Suite *suite) {
-    TCase *creation = add_case(suite, "creation", setup, teardown);
+    TCase *creation = add_case(suite, "creation", setup, frame_teardown);
     add_tests(creation, constants_are_made_in_the_default_type, constants_are_made_in_any_type,
               zeros_like_have_the_shape_and_type, from_copies_the_array,
               from_an_array_of_nothing_needs_no_array, strides_are_row_major, eye_has_corners_too,
@@ -1942,32 +1936,32 @@ static void add_making(Suite *suite) {
               arange_of_nothing);
     add_tests(creation, arange_needs_a_way, what_cannot_be_made_is_said,
               the_default_type_is_a_float);
-    add_tests(add_case(suite, "lifetime", setup, teardown), references_are_counted,
+    add_tests(add_case(suite, "lifetime", setup, frame_teardown), references_are_counted,
               a_view_keeps_the_bytes_alive, a_gradient_goes_with_its_tensor,
               freed_memory_is_used_again, an_emptied_cache_gives_memory_back,
               an_impossible_size_is_refused, blocks_of_all_sizes_are_apart);
 }
 
 static void add_copies(Suite *suite) {
-    TCase *copies = add_case(suite, "copies", setup, teardown);
+    TCase *copies = add_case(suite, "copies", setup, frame_teardown);
     add_tests(copies, floats_convert_like_torchs, integers_and_bools_convert_like_torchs,
               an_integer_is_rounded_to_a_float_once, to_needs_a_tensor_and_a_type,
               a_clone_is_contiguous_and_apart, clones_of_odd_views, views_do_not_outgrow_int64);
-    TCase *sorting = add_case(suite, "sort", setup, teardown);
+    TCase *sorting = add_case(suite, "sort", setup, frame_teardown);
     add_tests(sorting, nan_sorts_last_and_equals_stay_in_order, sort_is_stable_over_many_ties,
               integers_beyond_doubles_sort_exactly, bools_sort_false_first, sort_takes_any_strides,
               sort_of_little_or_nothing, sort_fails_with_no_indices);
 }
 
 static void add_access(Suite *suite) {
-    TCase *access = add_case(suite, "access", setup, teardown);
+    TCase *access = add_case(suite, "access", setup, frame_teardown);
     add_tests(access, contiguous_is_what_torch_says, item_is_the_only_element,
               get_takes_plain_ints_and_counts_from_the_end, get_of_a_scalar_takes_no_index,
               get_outside_is_said, to_doubles_reads_everything, to_int64s_reads_everything,
               a_size_can_be_read_while_an_error_is_pending, allclose_says_what_torch_says,
               integers_are_compared_exactly, allclose_looks_at_every_element,
               allclose_takes_strides_but_no_other_shape_or_type);
-    TCase *writes = add_case(suite, "writes", setup, teardown);
+    TCase *writes = add_case(suite, "writes", setup, frame_teardown);
     add_tests(writes, a_write_bumps_the_version_of_the_bytes, fill_converts_the_number,
               set_writes_one_element, writes_through_views_touch_nothing_else, copy_from_broadcasts,
               every_type_can_be_copied, overlapping_copies_read_before_they_write,
@@ -1983,14 +1977,14 @@ static void add_access(Suite *suite) {
 }
 
 static void add_rules(Suite *suite) {
-    TCase *errors = add_case(suite, "errors", setup, teardown);
+    TCase *errors = add_case(suite, "errors", setup, frame_teardown);
     add_tests(errors, the_first_error_stays, a_sentence_may_be_long,
               a_sentence_is_cut_between_characters, a_sentence_may_quote_the_one_before);
     tcase_add_loop_test(errors, nothing_is_made_while_an_error_is_pending, 0, MAKERS);
     add_tests(errors, nothing_is_written_while_an_error_is_pending,
               null_is_never_a_reason_that_hides_the_first, text_for_sentences);
 #ifndef ONE_THREAD
-    TCase *threads = add_case(suite, "threads", setup, teardown);
+    TCase *threads = add_case(suite, "threads", setup, frame_teardown);
     add_tests(threads, each_thread_has_its_own_error_and_default_type,
               a_default_type_set_elsewhere_stays_there, a_tensor_may_be_released_in_another_thread,
               a_tensor_outlives_the_thread_that_made_it, live_counts_right_from_many_threads);
