@@ -30,6 +30,8 @@ double random_number(Random *random, double scale) {
     return random_bool(random, 0.5) ? size : -size;
 }
 
+double geometric_weight(int i) { return 0.9 * pow(10, -i); }
+
 /* ---- one input ------------------------------------------------------------------------------- */
 
 int dy_array(const Exercise *e) {
@@ -52,6 +54,7 @@ static bool draw_input(const Exercise *e, Call *call, const Sizes *sizes, Random
     if (!call_make(e, call)) return false;
     for (int i = 0; i < MOST_NUMBERS; i++) call->number[i] = random_number(random, 1.5);
     for (int i = 0; exercise_array(e, i); i++) draw_array(e, call, i, sizes->scale, random);
+    call->tiny = sizes->scale == TINY;
     if (e->prepare) e->prepare(call, sizes, random);
     return true;
 }
@@ -79,27 +82,28 @@ static void set_dy(Call *call, int array, int64_t i, double value) {
 }
 
 /* Some elements of a dense dy are 0. */
-static bool append_dense(const Exercise *e, Calls *calls, Call *input, Random *random, int zeros) {
+static bool append_dense(const Exercise *e, Calls *calls, Call *input, Random *random, int zeros,
+                         double scale) {
     const int array = dy_array(e);
     const int64_t n = array < 0 ? 1 : call_length(e, input, array);
     input->dy = DENSE;
     for (int64_t i = 0; i < n; i++)
-        set_dy(input, array, i, zeros && i % 2 ? 0 : random_number(random, 2));
+        set_dy(input, array, i, zeros && i % 2 ? 0 : random_number(random, scale));
     return append(e, calls, input);
 }
 
-/* The calls of one input: one-hot, dense, doubled. One is enough to measure memory. */
+/* The calls of one input: one-hot, dense, doubled. */
 static bool append_input(const Exercise *e, Calls *calls, Call *input, Random *random) {
     const int array = dy_array(e);
     const int64_t n = array < 0 ? 1 : call_length(e, input, array);
     bool ok = true;
-    if (input->measured) return append_dense(e, calls, input, random, 0);
     input->dy = ONE_HOT;
     for (int64_t j = 0; j < n && ok; j++) {
         for (int64_t i = 0; i < n; i++) set_dy(input, array, i, i == j);
         ok = append(e, calls, input);
     }
-    ok = ok && append_dense(e, calls, input, random, 1) && append_dense(e, calls, input, random, 0);
+    ok = ok && append_dense(e, calls, input, random, 1, 2) &&
+         append_dense(e, calls, input, random, 0, 2);
     input->dy = DOUBLED;
     for (int64_t i = 0; i < n; i++) set_dy(input, array, i, 2 * *dy_at(input, array, i));
     return ok && append(e, calls, input);
@@ -120,6 +124,18 @@ static bool append_steps(const Exercise *e, Calls *calls, Call *input, const Siz
     return true;
 }
 
+/* One call alone, with a dense dy of this scale. */
+static bool append_lone(const Exercise *e, Calls *calls, const Sizes *sizes, double scale,
+                        Random *random) {
+    Call input = {.lone = true, .input = calls->n ? calls->call[calls->n - 1].input + 1 : 0};
+    bool ok = draw_input(e, &input, sizes, random);
+    input.measured = e->limited && call_length(e, &input, 0) > 1000;
+    if (scale == TINY) input.tiny = true;
+    ok = ok && append_dense(e, calls, &input, random, 0, scale);
+    call_free(&input);
+    return ok;
+}
+
 Calls calls_draw(const Exercise *e, uint64_t seed) {
     Calls calls = {0};
     Random random = {seed * 1000003 + (uint64_t)e->number};
@@ -127,11 +143,13 @@ Calls calls_draw(const Exercise *e, uint64_t seed) {
     for (int i = 0; ok && e->inputs[i].size[0]; i++) {
         Call input = {.input = i};
         ok = draw_input(e, &input, &e->inputs[i], &random);
-        input.measured = e->limited && call_length(e, &input, 0) > 1000;
         if (ok && e->steps) ok = append_steps(e, &calls, &input, &e->inputs[i], &random);
         else if (ok) ok = append_input(e, &calls, &input, &random);
         call_free(&input);
     }
+    for (const Sizes *s = e->large; ok && s && s->size[0]; s++)
+        ok = append_lone(e, &calls, s, 2, &random);
+    if (ok && e->dy) ok = append_lone(e, &calls, e->inputs, TINY, &random);
     if (!ok) calls_free(&calls);
     return calls;
 }

@@ -45,12 +45,13 @@ static void scale_right(const Call *c) {
 }
 
 static void scale_prepare(Call *c, const Sizes *sizes, Random *random) {
-    const double s[] = {1.7, -0.3, 0, 1, 30, 1e-3};
+    const double s[] = {1.7, -0.3, 0, 1, 30, TINY};
     c->number[0] = s[sizes->variant];
 }
 
 static const Sizes scale_inputs[] = {{{4}, 1, 0}, {{1}, 1, 1}, {{3}, 1, 2}, {{2}, 30, 3},
                                      {{7}, 0, 4}, {{3}, 1, 5}, {{0}, 0, 0}};
+static const Sizes scale_large[] = {{{LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_scale = {.number = 1,
                                  .name = "scale",
@@ -61,6 +62,7 @@ const Exercise exercise_scale = {.number = 1,
                                                {"dy", INPUT, 0, "n"}},
                                  .dy = "dy",
                                  .inputs = scale_inputs,
+                                 .large = scale_large,
                                  .prepare = scale_prepare,
                                  .call = scale_call,
                                  .right = scale_right,
@@ -125,6 +127,7 @@ static void bias_right(const Call *c) {
 
 static const Sizes bias_inputs[] = {{{3, 3}, 1, 0}, {{2, 3}, 1, 0}, {{4, 2}, 1, 0}, {{1, 3}, 1, 0},
                                     {{3, 1}, 1, 0}, {{1, 1}, 1, 0}, {{5, 4}, 0, 0}, {{0}, 0, 0}};
+static const Sizes bias_large[] = {{{LARGE, 3}, 1, 0}, {{2, LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_bias = {.number = 2,
                                 .name = "bias",
@@ -136,6 +139,7 @@ const Exercise exercise_bias = {.number = 2,
                                               {"dy", INPUT, "rows", "n"}},
                                 .dy = "dy",
                                 .inputs = bias_inputs,
+                                .large = bias_large,
                                 .call = bias_call,
                                 .right = bias_right,
                                 .mistakes = bias_mistakes,
@@ -199,7 +203,7 @@ static void dropout_right(const Call *c) {
 }
 
 static void dropout_prepare(Call *c, const Sizes *sizes, Random *random) {
-    const double p[] = {0.3, 0.75, 0, 0.5, 0.9, 0.2};
+    const double p[] = {0.3, 0.75, 0, 0.5, 0.9, 0.2, 0.9995};
     bool *kept = c->array[0];
     c->number[0] = p[sizes->variant];
     if (sizes->variant == 2) /* nothing is dropped */
@@ -209,8 +213,10 @@ static void dropout_prepare(Call *c, const Sizes *sizes, Random *random) {
             if (i < 2) kept[i] = i; /* there is one of each kind */
 }
 
-static const Sizes dropout_inputs[] = {{{5}, 1, 0}, {{4}, 1, 1}, {{3}, 1, 2}, {{6}, 1, 3},
-                                       {{1}, 1, 4}, {{1}, 1, 5}, {{9}, 0, 5}, {{0}, 0, 0}};
+static const Sizes dropout_inputs[] = {{{5}, 1, 0}, {{4}, 1, 1}, {{3}, 1, 2},
+                                       {{6}, 1, 3}, {{1}, 1, 4}, {{1}, 1, 5},
+                                       {{9}, 0, 5}, {{8}, 1, 6}, {{0}, 0, 0}};
+static const Sizes dropout_large[] = {{{LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_dropout = {.number = 6,
                                    .name = "dropout",
@@ -222,6 +228,7 @@ const Exercise exercise_dropout = {.number = 6,
                                                  {"dy", INPUT, 0, "n"}},
                                    .dy = "dy",
                                    .inputs = dropout_inputs,
+                                   .large = dropout_large,
                                    .prepare = dropout_prepare,
                                    .call = dropout_call,
                                    .right = dropout_right,
@@ -319,8 +326,8 @@ static void sgd_prepare(Call *c, const Sizes *sizes, Random *random) {
     for (int i = 0; i < c->size[0]; i++) velocity[i] = 0;
 }
 
-static const Sizes sgd_inputs[] = {{{4}, 1, 0}, {{3}, 1, 1}, {{3}, 1, 2},
-                                   {{1}, 1, 3}, {{6}, 0, 1}, {{0}, 0, 0}};
+static const Sizes sgd_inputs[] = {{{4}, 1, 0}, {{3}, 1, 1},     {{3}, 1, 2},    {{1}, 1, 3},
+                                   {{6}, 0, 1}, {{LARGE}, 1, 0}, {{5}, TINY, 1}, {{0}, 0, 0}};
 
 const Exercise exercise_sgd = {.number = 13,
                                .name = "sgd",

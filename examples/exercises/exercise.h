@@ -53,6 +53,8 @@ typedef struct {
     DyKind dy;
     bool carries;  /* STATE begins as the call before left it */
     bool measured; /* its memory is measured */
+    bool lone;     /* the only one of its input: nothing has the Jacobian */
+    bool tiny;     /* some of its numbers are tiny, and count */
 } Call;
 
 typedef void Function(void); /* a backward, behind its exercise's call() */
@@ -82,6 +84,7 @@ typedef struct {
     Parameter parameter[MOST_PARAMETERS];
     const char *dy;      /* the parameter that is the gradient of the result; NULL: no vjp */
     const Sizes *inputs; /* after the last one, size[0] is 0 */
+    const Sizes *large;  /* the same, for a lone call each; NULL: there are none */
     int steps;           /* calls in a row for each input, if there is no dy */
     /* Makes an input out of random numbers: a y that is a softmax, a target. May be NULL. */
     void (*prepare)(Call *call, const Sizes *sizes, Random *random);

@@ -24,7 +24,7 @@
 /* Calls the student's function. */
 void tapehead_call(const int *size, const double *number, void *const *array);
 
-enum { GUARD = 512, SHALLOW = 1 << 14, DEEP = 1 << 20 };
+enum { SHALLOW = 1 << 14, DEEP = 1 << 20 };
 
 static CallHeader header;
 static CallResult result;
@@ -62,28 +62,47 @@ void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t
 void __wrap_free(void *block);
 
 static struct {
-    void *block;
+    unsigned char *block;
     size_t n;
 } * live;
 static size_t blocks, room;
 
-static void *keep(void *block, size_t n) {
-    if (!block) return NULL;
+/* Behind each block lie so many bytes of NaN's, as around the function's arrays: signalling ones,
+ * so
+ * += is noticed, too. */
+enum { BEHIND = 2048 };
+static unsigned char *behind;
+static bool spoiled; /* something was written there, in this call */
+
+static bool make_behind(void) {
+    const uint64_t word = 0x7ff4a5a500000005;
+    if (!behind) behind = __real_malloc(BEHIND + 8);
+    for (size_t i = 0; behind && i < BEHIND / 8 + 1; i++) memcpy(behind + 8 * i, &word, 8);
+    return behind;
+}
+static void *keep(unsigned char *block, size_t n) {
+    if (!block || (!behind && !make_behind())) return NULL;
     if (blocks == room) {
         room = 2 * room + 64;
         live = __real_realloc(live, room * sizeof *live);
     }
+    memset(block, 0xff, n);
+    memcpy(block + n, behind + n % 8, BEHIND);
     live[blocks].block = block;
     live[blocks++].n = n;
     used += (int64_t)n;
     if (used > most) most = used;
     return block;
 }
+static void look_behind(size_t i) {
+    if (memcmp(live[i].block + live[i].n, behind + live[i].n % 8, BEHIND) != 0) spoiled = true;
+}
 /* Forgets a block; false for one that the C library made. */
 static bool forget(const void *block, size_t *n) {
     for (size_t i = blocks; i-- > 0;)
         if (live[i].block == block) {
             *n = live[i].n;
+            look_behind(i);
             live[i] = live[--blocks];
             used -= (int64_t)*n;
             return true;
@@ -91,9 +110,7 @@ static bool forget(const void *block, size_t *n) {
     return false;
 }
 void *__wrap_malloc(size_t n) {
-    void *block = __real_malloc(n);
-    if (block) memset(block, 0xff, n);
-    return keep(block, n);
+    return n > SIZE_MAX - BEHIND ? NULL : keep(__real_malloc(n + BEHIND), n);
 }
 void *__wrap_calloc(size_t n, size_t size) {
     if (size && n > SIZE_MAX / size) return NULL;
@@ -103,16 +120,17 @@ void *__wrap_calloc(size_t n, size_t size) {
 }
 void *__wrap_realloc(void *block, size_t n) {
     size_t had = 0;
-    if (block && !forget(block, &had)) return __real_realloc(block, n);
-    void *larger = __real_realloc(block, n);
-    if (larger && n > had) memset((char *)larger + had, 0xff, n - had);
-    return keep(larger, n);
+    if (block && !forget(block, &had)) return __real_realloc(block, n); /* the C library's */
+    void *other = __wrap_malloc(n);
+    if (!block || !other) return other;
+    memcpy(other, block, had < n ? had : n);
+    __real_free(block);
+    return other;
 }
 #ifndef _WIN32
 void *__wrap_aligned_alloc(size_t alignment, size_t n) {
-    void *block = __real_aligned_alloc(alignment, n);
-    if (block) memset(block, 0xff, n);
-    return keep(block, n);
+    if (n > SIZE_MAX - BEHIND) return NULL;
+    return keep(__real_aligned_alloc(alignment, n + BEHIND), n);
 }
 void *__wrap_memalign(size_t alignment, size_t n) { return __wrap_aligned_alloc(alignment, n); }
 int __wrap_posix_memalign(void **block, size_t alignment, size_t n) {
@@ -135,6 +153,31 @@ void __wrap_free(void *block) {
     __real_free(block);
 }
 #endif
+
+/* ---- the student's own arrays ------------------------------------------------------------------
+ */
+
+/* The student's file is compiled with -fsanitize=bounds: gcc and clang call this where an index is
+ * outside of an array whose size they know. The arrays of a fixed size, double p[64], are the
+ * student's own. Those whose size is a variable may be the function's, and whoever goes through a
+ * whole matrix by its first row is right. */
+typedef struct {
+    const char *file;
+    uint32_t line, column;
+    const struct {
+        uint16_t kind, more;
+        char name[]; /* "'double [64][64]'", "'double [*]'" or "'double[n]'" */
+    } * array, *index;
+} Bounds;
+
+void __ubsan_handle_out_of_bounds(const Bounds *where, uintptr_t index);
+void __ubsan_handle_out_of_bounds(const Bounds *where, uintptr_t index) {
+    const char *size = strchr(where->array->name, '[');
+    if (!size || size[1 + strspn(size + 1, "0123456789")] != ']') return;
+    fprintf(stderr, "\n" BOUNDS "%s:%u: %lld %lld\n", where->file, (unsigned)where->line,
+            (long long)(intptr_t)index, atoll(size + 1));
+    __builtin_trap();
+}
 
 /* ---- the student's stack -----------------------------------------------------------------------
  */
@@ -217,15 +260,16 @@ static void make_zone(int array) {
         memcpy(zone[array] + 8 * i, &word, 8);
     }
 }
-/* Is every byte outside of the array as it was? */
-static bool zone_is_whole(int array) {
+/* Where was something written: behind the array 1, before it -1, nowhere 0? */
+static int zone_is_spoiled(int array) {
     const size_t bytes = padded(array) + 16 * GUARD;
     for (size_t i = 0; i < bytes; i++) {
         const uint64_t word = guard_word(array, i / 8);
         const bool inside = i >= 8 * GUARD && i < 8 * GUARD + (size_t)header.bytes[array];
-        if (!inside && zone[array][i] != ((const unsigned char *)&word)[i % 8]) return false;
+        if (!inside && zone[array][i] != ((const unsigned char *)&word)[i % 8])
+            return i < 8 * GUARD ? -1 : 1;
     }
-    return true;
+    return 0;
 }
 
 static void run(void) {
@@ -237,6 +281,7 @@ static void run(void) {
     for (int i = 0; i < CALL_NUMBERS; i++) number[i] = header.number[i];
     used = 0;
     most = 0;
+    spoiled = false;
     if (header.measured) paint_deep();
     else paint_shallow();
     tapehead_call(size, number, array);
@@ -246,10 +291,12 @@ static void run(void) {
 static void check(void) {
     for (int i = 0; i < header.arrays; i++) {
         const bool same = memcmp(array_of(i), before[i], (size_t)header.bytes[i]) == 0;
-        if (!zone_is_whole(i) && !result.outside) result.outside = i + 1;
+        if (!result.outside) result.outside = zone_is_spoiled(i) * (i + 1);
         if (!header.access[i] && !same && !result.changed) result.changed = i + 1;
         if (header.access[i] && header.filled && same) result.unwritten |= 1 << i;
     }
+    for (size_t i = 0; i < blocks; i++) look_behind(i);
+    if (spoiled && !result.outside) result.outside = CALL_ARRAYS + 1;
 }
 
 static void read_exactly(void *bytes, size_t n, FILE *file) {
@@ -305,6 +352,7 @@ int main(int argc, char **argv) {
     FILE *results = open_file(argv, 4, "wb");
     if (!calls || !results) return 3;
     const int first = atoi(argv[1]), end = atoi(argv[2]);
+    srand((unsigned)first + 1); /* an input alone gets other numbers than after others */
     if (end - first == 1)
         setvbuf(stdout, NULL, _IOLBF, 1 << 12); /* lines before a crash are there */
     for (int number = 0; number < end && fread(&header, sizeof header, 1, calls) == 1; number++) {

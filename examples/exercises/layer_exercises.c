@@ -146,24 +146,32 @@ static void norm_right(const Call *c) {
     truth_end();
 }
 
-enum { EQUAL_ROWS = 1, EQUAL_ELEMENTS, SMALL_EPS };
+enum { EQUAL_ROWS = 1, EQUAL_ELEMENTS, SMALL_EPS, UNLIKE_ROWS };
 
-/* eps is near the variance, so that leaving it out shows; it is 1e-5 where it is small. */
+/* eps is near the variance, so that leaving it out shows; it is 1e-5 where it is small. Rows that
+ * are unlike have sizes from 1e-3 to 30. */
 static void norm_prepare(Call *c, const Sizes *sizes, Random *random) {
     double *x = c->array[3];
     const int rows = c->size[0], n = c->size[1];
     const double scale = sizes->scale > 0 ? sizes->scale : 3;
-    c->number[0] = sizes->variant == SMALL_EPS ? 1e-5 : scale * scale / 4;
+    const bool small = sizes->variant == SMALL_EPS || sizes->variant == UNLIKE_ROWS;
+    c->number[0] = small ? 1e-5 : scale * scale / 4;
+    for (int i = 0; sizes->variant == UNLIKE_ROWS && i < rows; i++)
+        for (int j = 0; j < n; j++) x[i * n + j] *= 30 * pow(10, -1.5 * i);
     for (int j = 0; j < n; j++) {
         if (sizes->variant == EQUAL_ROWS && rows > 1) x[n + j] = x[j];
         if (sizes->variant == EQUAL_ELEMENTS) x[j] = x[0];
     }
 }
 
-static const Sizes norm_inputs[] = {
-    {{3, 4}, 1, 0}, {{2, 3}, 1, SMALL_EPS}, {{3, 3}, 1, EQUAL_ROWS}, {{2, 4}, 1, EQUAL_ELEMENTS},
-    {{1, 5}, 1, 0}, {{2, 1}, 1, 0},         {{2, 2}, 1, 0},          {{2, 5}, 30, 0},
-    {{2, 4}, 0, 0}, {{4, 3}, 1e-2, 0},      {{1, 1}, 1, 0},          {{0}, 0, 0}};
+static const Sizes norm_inputs[] = {{{3, 4}, 1, 0},          {{2, 3}, 1, SMALL_EPS},
+                                    {{3, 3}, 1, EQUAL_ROWS}, {{2, 4}, 1, EQUAL_ELEMENTS},
+                                    {{1, 5}, 1, 0},          {{2, 1}, 1, 0},
+                                    {{2, 2}, 1, 0},          {{2, 5}, 30, 0},
+                                    {{2, 4}, 0, 0},          {{4, 3}, 1e-2, 0},
+                                    {{1, 1}, 1, 0},          {{4, 5}, 1, UNLIKE_ROWS},
+                                    {{3, 5}, TINY, 0},       {{0}, 0, 0}};
+static const Sizes norm_large[] = {{{LARGE, 5}, 1, 0}, {{3, LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_layer_norm = {
     .number = 8,
@@ -180,6 +188,7 @@ const Exercise exercise_layer_norm = {
                   {"dy", INPUT, "rows", "n"}},
     .dy = "dy",
     .inputs = norm_inputs,
+    .large = norm_large,
     .prepare = norm_prepare,
     .call = norm_call,
     .right = norm_right,
@@ -292,9 +301,12 @@ static void additive_right(const Call *c) {
     truth_end();
 }
 
-static const Sizes additive_inputs[] = {
-    {{3, 3, 2}, 1, 0}, {{2, 2, 3}, 1, 0}, {{3, 3, 3}, 0, 0}, {{2, 3, 2}, 1, 0}, {{3, 2, 4}, 1, 0},
-    {{1, 3, 2}, 1, 0}, {{4, 1, 2}, 1, 0}, {{2, 3, 1}, 3, 0}, {{1, 1, 1}, 1, 0}, {{0}, 0, 0}};
+static const Sizes additive_inputs[] = {{{3, 3, 2}, 1, 0}, {{2, 2, 3}, 1, 0},    {{3, 3, 3}, 0, 0},
+                                        {{2, 3, 2}, 1, 0}, {{3, 2, 4}, 1, 0},    {{1, 3, 2}, 1, 0},
+                                        {{4, 1, 2}, 1, 0}, {{2, 3, 1}, 3, 0},    {{1, 1, 1}, 1, 0},
+                                        {{3, 4, 2}, 5, 0}, {{4, 3, 2}, TINY, 0}, {{0}, 0, 0}};
+static const Sizes additive_large[] = {
+    {{LARGE, 17, 2}, 1, 0}, {{3, LARGE, 2}, 1, 0}, {{2, 3, LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_additive = {.number = 10,
                                     .name = "additive",
@@ -311,6 +323,7 @@ const Exercise exercise_additive = {.number = 10,
                                                   {"ds", INPUT, "Q", "K"}},
                                     .dy = "ds",
                                     .inputs = additive_inputs,
+                                    .large = additive_large,
                                     .call = additive_call,
                                     .right = additive_right,
                                     .mistakes = additive_mistakes,

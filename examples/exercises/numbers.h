@@ -4,6 +4,20 @@
 
 #include <stdbool.h>
 
+/* Where a NaN comes from is in its bits, and arithmetic keeps them. harness.c fills what lies
+ * beside an array, and what nobody has set, with such NaN's. */
+typedef enum {
+    NAN_MADE,  /* 0 / 0, the root of a number below 0, ... */
+    NAN_UNSET, /* of memory that nobody has set */
+    NAN_BEFORE,
+    NAN_BEHIND, /* read before or behind an array, */
+    NAN_BLOCK,  /* or behind a block of malloc */
+    NAN_GIVEN,  /* of a masked dy */
+    NAN_UNKNOWN /* a processor that does not keep the bits */
+} NanSource;
+NanSource nan_source(double nan, int *array); /* array: its number, if it is beside one */
+double nan_given(void);
+
 /* Reads exactly n numbers with spaces or commas between; true and false are 1 and 0, and nan is a
  * number. False if the line has anything else. */
 bool numbers_read(const char *line, double *number, int n);

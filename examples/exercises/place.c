@@ -123,6 +123,10 @@ static bool compiler_runs(Place *place) {
 /* -O0: what is written is what happens, also where it is undefined. */
 #define COMPILES "-std=gnu11", "-O0", "-Wall"
 
+static bool has_worked(ProcessResult result) {
+    return result.end == PROCESS_ENDED && result.status == 0;
+}
+
 /* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
 static bool compile_kit(const Place *place, const char *name) {
     char file[PATH_SIZE], object[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
@@ -142,7 +146,7 @@ static bool compile_kit(const Place *place, const char *name) {
     argv[n] = NULL;
     const Program program = {(char *const *)argv, folder, messages, COMPILER_SECONDS, .own = true};
     const ProcessResult result = process_run(&program);
-    return result.end == PROCESS_ENDED && result.status == 0;
+    return has_worked(result);
 }
 
 /* Runs the compiler with these words, as the programs' user, in a folder of the place. */
@@ -160,15 +164,28 @@ static ProcessResult run_compiler(const Place *place, const char *folder,
     return process_run(&program);
 }
 
-/* The student's file alone. The student may have a main. */
-static ProcessResult compile(const Place *place, const char *file, const char *folder) {
+/* Compiles the student's file alone, with one more flag. The student may have a main. */
+static ProcessResult compile_with(const Place *place, const char *file, const char *folder,
+                                  const char *flag) {
     char path[PATH_SIZE], headers[PATH_SIZE + 2], object[PATH_SIZE];
-    const char *const words[] = {
-        COMPILES, "-Dmain=students_main", headers, "-c", file, "-o", object, NULL};
+    const char *const words[] = {COMPILES, flag, "-Dmain=students_main", headers, "-c", file, "-o",
+                                 object,   NULL};
     near_path(place, kit, "", "", path);
     snprintf(headers, sizeof headers, "-I%s", path);
     near_path(place, folder, "student.o", "", object);
     return run_compiler(place, folder, words);
+}
+
+/* The student's arrays are watched (harness.c), by a compiler that can. */
+static ProcessResult compile(const Place *place, const char *file, const char *folder) {
+    char path[PATH_SIZE];
+    const ProcessResult result = compile_with(place, file, folder, "-fsanitize=bounds");
+    if (has_worked(result)) return result;
+    place_path(place, folder, "messages", "", path);
+    char *text = submission_read(path, 1 << 20);
+    const bool unknown = text && strstr(text, "fsanitize");
+    free(text);
+    return unknown ? compile_with(place, file, folder, "-g0") : result;
 }
 
 static ProcessResult link_program(const Place *place, const Exercise *e, const char *folder) {
@@ -201,10 +218,6 @@ static void read_messages(const char *path, char *messages, size_t size) {
     char *text = submission_read(path, size - 1);
     snprintf(messages, size, "%s", text ? text : "");
     free(text);
-}
-
-static bool has_worked(ProcessResult result) {
-    return result.end == PROCESS_ENDED && result.status == 0;
 }
 
 /* `file` is the student's, `folder` is where the program is made. */
@@ -309,7 +322,7 @@ bool place_can_compile(const Place *place, const Exercise *e) {
     near_path(place, kit, "control", ".c", file);
     char messages[1024];
     const ProcessResult result = make_program(place, e, file, folder, messages, sizeof messages);
-    return result.end == PROCESS_ENDED && result.status == 0;
+    return has_worked(result);
 }
 
 static bool fill_kit(const Place *place, char *sentence, size_t size) {

@@ -315,7 +315,8 @@ const char *process_signal_text(int number) {
                "that is not set, or an array too large for the stack";
     case SIGFPE: return "a whole number is divided by 0";
     case SIGABRT: return "it stops itself: abort, a failed assert, or a heap that was overwritten";
-    case SIGILL: return "the processor does not know an instruction";
+    case SIGILL:
+    case SIGTRAP: return "an index is outside of its array";
     case SIGKILL: return "the system has stopped it: too much memory, perhaps";
     default: return strsignal(number);
     }

@@ -1,5 +1,6 @@
 /* product_exercises.c - 3 product and 7 linear: their inputs, their right results and their
  * mistakes. */
+#include "calls.h"
 #include "truth.h"
 
 #include "03_product.h"
@@ -96,10 +97,12 @@ static void product_right(const Call *c) {
     truth_end();
 }
 
-static const Sizes product_inputs[] = {{{3, 3, 3}, 1, 0},  {{2, 2, 2}, 1, 0}, {{4, 4, 4}, 0, 0},
-                                       {{2, 3, 2}, 1, 0},  {{2, 3, 3}, 1, 0}, {{3, 3, 2}, 1, 0},
-                                       {{4, 1, 3}, 1, 0},  {{1, 4, 1}, 1, 0}, {{1, 1, 1}, 1, 0},
-                                       {{3, 2, 5}, 30, 0}, {{0}, 0, 0}};
+static const Sizes product_inputs[] = {{{3, 3, 3}, 1, 0},  {{2, 2, 2}, 1, 0},    {{4, 4, 4}, 0, 0},
+                                       {{2, 3, 2}, 1, 0},  {{2, 3, 3}, 1, 0},    {{3, 3, 2}, 1, 0},
+                                       {{4, 1, 3}, 1, 0},  {{1, 4, 1}, 1, 0},    {{1, 1, 1}, 1, 0},
+                                       {{3, 2, 5}, 30, 0}, {{4, 5, 3}, TINY, 0}, {{0}, 0, 0}};
+static const Sizes product_large[] = {
+    {{LARGE, 2, 3}, 1, 0}, {{3, LARGE, 2}, 1, 0}, {{2, 3, LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_product = {.number = 3,
                                    .name = "product",
@@ -114,6 +117,7 @@ const Exercise exercise_product = {.number = 3,
                                                  {"dy", INPUT, "n", "m"}},
                                    .dy = "dy",
                                    .inputs = product_inputs,
+                                   .large = product_large,
                                    .call = product_call,
                                    .right = product_right,
                                    .mistakes = product_mistakes,
@@ -208,10 +212,12 @@ static void linear_right(const Call *c) {
     truth_end();
 }
 
-static const Sizes linear_inputs[] = {{{3, 3, 3}, 1, 0},  {{2, 2, 2}, 1, 0}, {{2, 4, 4}, 0, 0},
-                                      {{2, 3, 2}, 1, 0},  {{4, 2, 3}, 1, 0}, {{1, 3, 3}, 1, 0},
-                                      {{3, 1, 4}, 1, 0},  {{5, 2, 1}, 1, 0}, {{1, 1, 1}, 1, 0},
-                                      {{3, 4, 2}, 30, 0}, {{0}, 0, 0}};
+static const Sizes linear_inputs[] = {{{3, 3, 3}, 1, 0},  {{2, 2, 2}, 1, 0},    {{2, 4, 4}, 0, 0},
+                                      {{2, 3, 2}, 1, 0},  {{4, 2, 3}, 1, 0},    {{1, 3, 3}, 1, 0},
+                                      {{3, 1, 4}, 1, 0},  {{5, 2, 1}, 1, 0},    {{1, 1, 1}, 1, 0},
+                                      {{3, 4, 2}, 30, 0}, {{4, 5, 3}, TINY, 0}, {{0}, 0, 0}};
+static const Sizes linear_large[] = {
+    {{LARGE, 2, 3}, 1, 0}, {{3, LARGE, 2}, 1, 0}, {{2, 3, LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_linear = {.number = 7,
                                   .name = "linear",
@@ -227,6 +233,7 @@ const Exercise exercise_linear = {.number = 7,
                                                 {"dy", INPUT, "rows", "out"}},
                                   .dy = "dy",
                                   .inputs = linear_inputs,
+                                  .large = linear_large,
                                   .call = linear_call,
                                   .right = linear_right,
                                   .mistakes = linear_mistakes,

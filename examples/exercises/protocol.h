@@ -10,6 +10,12 @@
 #include <stdint.h>
 
 enum { CALL_SIZES = 4, CALL_NUMBERS = 2, CALL_ARRAYS = 12 };
+enum { GUARD = 512 }; /* numbers before and behind each array */
+
+/* Begins the line that harness.c prints before it stops at an index outside of an array of a fixed
+ * size: "FILE:LINE: INDEX SIZE". */
+#define BOUNDS "tapehead-bounds "
+
 enum { ONLY_READ, WRITTEN, CARRIED }; /* what the function does with an array */
 
 typedef struct {
@@ -26,7 +32,8 @@ typedef struct {
 typedef struct {
     int64_t memory;    /* bytes of stack, heap and static memory, of a measured call */
     int32_t call;      /* its number, from 0 */
-    int32_t outside;   /* 1 + the array beside which something was written; else 0 */
+    int32_t outside;   /* 1 + the array behind which something was written, negative if before it;
+                        * 1 + CALL_ARRAYS for memory of malloc; else 0 */
     int32_t changed;   /* 1 + the input that was changed; else 0 */
     int32_t unwritten; /* bit i: nothing was written to array i, in a filled call */
 } CallResult;

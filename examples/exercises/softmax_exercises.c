@@ -79,14 +79,25 @@ static void softmax_right(const Call *c) {
     truth_end();
 }
 
+enum { EQUAL_SCORES = 1, GEOMETRIC = 8 };
+
+/* Scores whose softmax has geometric weights. */
+static void geometric_scores(int n, double x[n]) {
+    for (int i = 0; i < n; i++) x[i] = log(geometric_weight(i));
+}
+
 static void softmax_prepare(Call *c, const Sizes *sizes, Random *random) {
     double *y = c->array[1];
-    for (int i = 0; sizes->variant == 1 && i < c->size[0]; i++) y[i] = 1; /* equal scores */
+    for (int i = 0; sizes->variant == EQUAL_SCORES && i < c->size[0]; i++) y[i] = 1;
+    c->tiny = sizes->variant == GEOMETRIC || sizes->scale == 0;
+    if (sizes->variant == GEOMETRIC) geometric_scores(c->size[0], y);
     softmax_of(c->size[0], y, 1, NULL);
 }
 
-static const Sizes softmax_inputs[] = {{{3}, 1, 0}, {{4}, 2, 0}, {{2}, 1, 0}, {{5}, 1, 1},
-                                       {{1}, 1, 0}, {{6}, 0, 0}, {{7}, 5, 0}, {{0}, 0, 0}};
+static const Sizes softmax_inputs[] = {{{3}, 1, 0}, {{4}, 2, 0},         {{2}, 1, 0},
+                                       {{5}, 1, 1}, {{1}, 1, 0},         {{6}, 0, 0},
+                                       {{7}, 5, 0}, {{9}, 1, GEOMETRIC}, {{0}, 0, 0}};
+static const Sizes softmax_large[] = {{{LARGE}, 3, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_softmax = {.number = 4,
                                    .name = "softmax",
@@ -97,6 +108,7 @@ const Exercise exercise_softmax = {.number = 4,
                                                  {"dy", INPUT, 0, "n"}},
                                    .dy = "dy",
                                    .inputs = softmax_inputs,
+                                   .large = softmax_large,
                                    .prepare = softmax_prepare,
                                    .call = softmax_call,
                                    .right = softmax_right,
@@ -204,9 +216,11 @@ static void masked_prepare(Call *c, const Sizes *sizes, Random *random) {
         keep[0] = false;
         keep[n - 1] = true;
     }
+    c->tiny = sizes->variant & GEOMETRIC || sizes->scale == 0;
+    if (sizes->variant & GEOMETRIC) geometric_scores(n, c->array[2]);
     softmax_of(n, c->array[2], 1, keep);
     for (int i = 0; i < n; i++)
-        if (sizes->variant & MASKED_DY_IS_NAN && !keep[i]) dy[i] = (double)NAN;
+        if (sizes->variant & MASKED_DY_IS_NAN && !keep[i]) dy[i] = nan_given();
 }
 
 static const Sizes masked_inputs[] = {{{4}, 1, MASKED_DY_IS_NAN},
@@ -219,7 +233,9 @@ static const Sizes masked_inputs[] = {{{4}, 1, MASKED_DY_IS_NAN},
                                       {{6}, 0, 0},
                                       {{5}, 1, MASKED_DY_IS_NAN | FIRST_MASKED},
                                       {{2}, 1, MASKED_DY_IS_NAN | FIRST_MASKED},
+                                      {{10}, 1, MASKED_DY_IS_NAN | GEOMETRIC},
                                       {{0}, 0, 0}};
+static const Sizes masked_large[] = {{{LARGE}, 3, MASKED_DY_IS_NAN}, {{0}, 0, 0}};
 
 const Exercise exercise_masked_softmax = {.number = 5,
                                           .name = "masked_softmax",
@@ -232,6 +248,7 @@ const Exercise exercise_masked_softmax = {.number = 5,
                                                         {"dy", INPUT, 0, "n"}},
                                           .dy = "dy",
                                           .inputs = masked_inputs,
+                                          .large = masked_large,
                                           .prepare = masked_prepare,
                                           .call = masked_call,
                                           .right = masked_right,
@@ -308,9 +325,16 @@ static void cross_entropy_right(const Call *c) {
     truth_end();
 }
 
+static void cross_entropy_prepare(Call *c, const Sizes *sizes, Random *random) {
+    c->tiny = sizes->variant == GEOMETRIC || sizes->scale == 0;
+    if (sizes->variant == GEOMETRIC) geometric_scores(c->size[0], c->array[1]);
+}
+
 static const Sizes cross_entropy_inputs[] = {
-    {{4, 2}, 1, 0},  {{3, 0}, 1, 0}, {{3, -1}, 1, 0}, {{5, 4}, 3, 0},    {{1, 0}, 1, 0},
-    {{2, 1}, 30, 0}, {{6, 3}, 0, 0}, {{4, 1}, 1, 0},  {{2, -100}, 1, 0}, {{0}, 0, 0}};
+    {{4, 2}, 1, 0},    {{3, 0}, 1, 0},         {{3, -1}, 1, 0}, {{5, 4}, 3, 0},
+    {{1, 0}, 1, 0},    {{2, 1}, 30, 0},        {{6, 3}, 0, 0},  {{4, 1}, 1, 0},
+    {{2, -100}, 1, 0}, {{9, 3}, 1, GEOMETRIC}, {{0}, 0, 0}};
+static const Sizes cross_entropy_large[] = {{{LARGE, 200}, 3, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_cross_entropy = {.number = 9,
                                          .name = "cross_entropy",
@@ -322,6 +346,8 @@ const Exercise exercise_cross_entropy = {.number = 9,
                                                        {"x", INPUT, 0, "n"}},
                                          .dy = "dloss",
                                          .inputs = cross_entropy_inputs,
+                                         .large = cross_entropy_large,
+                                         .prepare = cross_entropy_prepare,
                                          .call = cross_entropy_call,
                                          .right = cross_entropy_right,
                                          .mistakes = cross_entropy_mistakes,

@@ -145,6 +145,14 @@ static int32_t differing(const Exercise *e, const Call *a, const Call *b) {
     return bits;
 }
 
+int32_t trial_differing(const Trial *a, const Trial *b, const Exercise *e) {
+    int32_t bits = 0;
+    for (int i = 0; i < a->calls.n && i < b->calls.n; i++)
+        if (a->result[i].call >= 0 && b->result[i].call >= 0)
+            bits |= differing(e, &a->calls.call[i], &b->calls.call[i]);
+    return bits;
+}
+
 /* The two calls after the last one; false at the end of the file. */
 static bool read_extra(Trial *trial, const Exercise *e, const CallResult *result, FILE *file) {
     Call again;
@@ -216,11 +224,35 @@ static int64_t most_results(const Trial *trial, const Exercise *e) {
     return bytes;
 }
 
+/* "line 31 of 11_attention.c uses element 64 of an array that has 64", if the program has stopped
+ * there (harness.c). */
+static bool explain_bounds(Trial *trial) {
+    char file[64], *text = submission_read(trial->printed, 1 << 24);
+    int line;
+    long long index, size;
+    const char *at = text ? strstr(text, "\n" BOUNDS) : NULL;
+    for (const char *next = at; next; next = strstr(at + 1, "\n" BOUNDS)) at = next;
+    const char *path = at ? at + 1 + strlen(BOUNDS) : "";
+    const char *end = path + strcspn(path, "\n");
+    for (const char *c = path; c < end; c++)
+        if (*c == '/' || *c == '\\') path = c + 1;
+    const bool found =
+        sscanf(path, "%63[^:]:%d: %lld %lld", file, &line, &index, &size) == 4 && size > 0;
+    if (found)
+        snprintf(trial->sentence, sizeof trial->sentence,
+                 "line %d of %s uses element %lld of an array that has %lld. Which sizes may a "
+                 "caller choose, and what is then the largest index?",
+                 line, file, index, size);
+    free(text);
+    return found;
+}
+
 /* Why did the program stop, when it had to make another call? */
 static void explain_end(Trial *trial, const Exercise *e, ProcessResult ended) {
     if (ended.end == PROCESS_NOT_STARTED)
         end(trial, TRIAL_IMPOSSIBLE, "the program cannot be started");
     else if (ended.end == PROCESS_TIMED_OUT) trial->end = TRIAL_TIMEOUT;
+    else if (ended.end == PROCESS_KILLED && explain_bounds(trial)) trial->end = TRIAL_CRASH;
     else if (ended.end == PROCESS_KILLED)
         end(trial, TRIAL_CRASH, "%s", process_signal_text(ended.status));
     else if (!place_has_room(trial->place, most_results(trial, e)))

@@ -32,7 +32,7 @@ typedef struct {
     int stopped;             /* the first call from which it did not return; -1 */
     int timeouts;
     int32_t unwritten; /* bit i: the function writes nothing to array i */
-    int32_t unsteady;  /* bit i: the first call, made again, gives another array i */
+    int32_t unsteady;  /* bit i: a call that is made again gives another array i */
 } Trial;
 
 /* Compiles the student's file: end is TRIAL_DONE if there is a program. */
@@ -46,6 +46,8 @@ void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls);
 /* Calls the function once more, alone, on call i of `given`: `printed` has then what it printed on
  * this input. An array that is carried begins as the student's function left it. */
 void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given, int i);
+/* Bit i: some call from which both have returned gives two arrays i. */
+int32_t trial_differing(const Trial *a, const Trial *b, const Exercise *e);
 /* Has the function returned from any call? */
 bool trial_has_results(const Trial *trial);
 void trial_free(Trial *trial);

@@ -107,9 +107,9 @@ static double loss(const Exercise *e, const Call *c, const Leaves *l) {
     return sum;
 }
 
-/* By differences of the fourth order. */
-static double slope(const Exercise *e, const Call *c, const Leaves *l, double *x) {
-    const double at = *x, h = 1e-3 * fmax(0.1, fmin(1, fabs(at)));
+/* By differences of the fourth order. No number of this leaf is larger than most. */
+static double slope(const Exercise *e, const Call *c, const Leaves *l, double *x, double most) {
+    const double at = *x, h = 1e-3 * fmax(0.1 * fmin(1, most), fmin(1, fabs(at)));
     const double step[] = {-2, -1, 1, 2}, weight[] = {1, -8, 8, -1};
     double sum = 0;
     for (int i = 0; i < 4; i++) {
@@ -126,10 +126,13 @@ static void compare_with_differences(const Exercise *e, const Call *c) {
     for (int k = 0, leaf = 0; exercise_array(e, k); k++) {
         if (exercise_array(e, k)->kind != OUTPUT) continue;
         const double *right = c->array[k];
-        double most = 1;
-        for (int64_t i = 0; i < call_length(e, c, k); i++) most = fmax(most, fabs(right[i]));
+        double most = 1, scale = 1e-5;
         for (int64_t i = 0; i < call_length(e, c, k); i++) {
-            const double found = slope(e, c, &l, &l.leaf[leaf][i]);
+            most = fmax(most, fabs(right[i]));
+            scale = fmax(scale, fabs(l.leaf[leaf][i]));
+        }
+        for (int64_t i = 0; i < call_length(e, c, k); i++) {
+            const double found = slope(e, c, &l, &l.leaf[leaf][i], scale);
             ck_assert_msg(fabs(found - right[i]) < 2e-6 * most,
                           "%s, input %d, %s[%d]: %.9g, and by differences %.9g", e->name, c->input,
                           exercise_array(e, k)->name, (int)i, right[i], found);
@@ -138,7 +141,7 @@ static void compare_with_differences(const Exercise *e, const Call *c) {
     }
 }
 
-/* Exercise _i + 1, on all calls with a dense dy. */
+/* Exercise _i + 1, on all calls with a dense dy but those whose arrays are large. */
 START_TEST(right_results_agree_with_differences) {
     const Exercise *e = exercise(_i + 1);
     for (uint64_t seed = 7; seed < 9 && e->dy; seed++) {
@@ -147,7 +150,7 @@ START_TEST(right_results_agree_with_differences) {
         calls_right(e, &calls);
         ck_assert_ptr_null(tensor_error());
         for (int i = 0; i < calls.n; i++)
-            if (calls.call[i].dy == DENSE && !calls.call[i].measured)
+            if (calls.call[i].dy == DENSE && !calls.call[i].lone)
                 compare_with_differences(e, &calls.call[i]);
         calls_free(&calls);
     }
@@ -166,6 +169,7 @@ START_TEST(sgd_agrees_with_the_optimizer) {
     for (int i = 0; i < calls.n; i++) {
         const Call *c = &calls.call[i];
         const Shape shape = SHAPE(1, c->size[0]);
+        if (c->size[0] > 256) continue; /* expect_elements reads no more */
         if (!c->carries) {
             nn_free(sgd);
             nn_free(layer);
