@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const mark_names[] = {"right",   "wrong",  "empty",      "crash",     "timeout",
@@ -68,6 +69,12 @@ typedef struct {
 } Case;
 
 static bool returned(const Case *c, int call) { return c->trial->result[call].call >= 0; }
+
+static bool is_complete(const Case *c) {
+    for (int i = 0; i < c->right->n; i++)
+        if (!returned(c, i)) return false;
+    return true;
+}
 
 static bool is_right(const Case *c, int call, int array) {
     return same_output(c->e, &c->trial->calls.call[call], &c->right->call[call], array) &&
@@ -212,13 +219,15 @@ static void look_at_output(const Case *c, int call, int array, Worst *worst) {
 }
 
 /* The worst number of the smallest input that has a wrong one; of a mistake, where it is decided.
- * Dense dy's first, since one-hot dy's show one element of the Jacobian. */
+ * Dense dy's first, since one-hot dy's show one element of the Jacobian; lone calls last, since
+ * their arrays are large or their numbers tiny. */
 static Worst find_worst(const Case *c, const KnownMistake *m) {
     Worst worst = {.call = -1};
-    for (int pass = 0; pass < 2 && worst.call < 0; pass++)
+    for (int pass = 0; pass < 3 && worst.call < 0; pass++)
         for (int i = 0; i < c->right->n; i++) {
             const Call *call = &c->right->call[i];
             if (!returned(c, i) || (pass == 0 && call->dy == ONE_HOT)) continue;
+            if (pass < 2 && call->lone) continue;
             if (m && !mistake_counts(m, call)) continue;
             for (int k = 0; exercise_array(c->e, k); k++) look_at_output(c, i, k, &worst);
         }
@@ -273,6 +282,13 @@ static const KnownMistake *name_output(const Case *c, int output) {
     return NULL;
 }
 
+/* Has each wrong output a mistake of its own? */
+static bool are_all_named(const Case *c) {
+    for (int k = 0; exercise_array(c->e, k); k++)
+        if (c->wrong[k] && !name_output(c, k)) return false;
+    return any_wrong(c);
+}
+
 /* A mistake without an id that makes this output, whatever the others are; NULL if there is none.
  */
 static const KnownMistake *find_slip(const Case *c, int output) {
@@ -283,7 +299,12 @@ static const KnownMistake *find_slip(const Case *c, int output) {
     return NULL;
 }
 
-static bool never_written(const Case *c, int output) { return c->trial->unwritten >> output & 1; }
+/* Nothing was written to it in the call that was made for this, and in all others it is 0. */
+static bool never_written(const Case *c, int output) {
+    for (int i = 0; i < c->right->n; i++)
+        if (returned(c, i) && !is_all_zero(c->e, &c->trial->calls.call[i], output)) return false;
+    return c->trial->unwritten >> output & 1;
+}
 
 /* What is known about each wrong output: a mistake, nothing written, or a hint. The mistakes have
  * ids in the mark only if every wrong output has one. */
@@ -325,12 +346,21 @@ static void explain_wrong(const Case *c, const KnownMistake *all) {
     }
 }
 
+/* Behind an array, before it (an index below 0), or behind a block of malloc. */
 static void say_outside(const Case *c, int call) {
     char sizes[128];
-    const Parameter *p = exercise_array(c->e, c->trial->result[call].outside - 1);
+    const int outside = c->trial->result[call].outside;
+    const Parameter *p = exercise_array(c->e, abs(outside) - 1);
     sizes_text(c->e, &c->right->call[call], sizes, sizeof sizes);
-    say(c->mark, "%s writes outside of %s (%s)\nWhich is the largest index of each loop?\n",
-        c->e->function, p ? p->name : "an array", sizes);
+    if (!p)
+        say(c->mark,
+            "%s writes behind memory that it got from malloc (%s)\nHow many bytes does it ask for, "
+            "and which is the largest index?\n",
+            c->e->function, sizes);
+    else
+        say(c->mark, "%s writes %s %s (%s)\nWhich is the %s index of each loop?\n", c->e->function,
+            outside < 0 ? "before the beginning of" : "behind the end of", p->name, sizes,
+            outside < 0 ? "smallest" : "largest");
 }
 
 static void say_changed(const Case *c, int call) {
@@ -376,6 +406,14 @@ static bool uses_too_much(const Case *c) {
     return false;
 }
 
+/* Rounding alone makes a smaller error. */
+static void say_digits(const Case *c) {
+    const double error = hints_error(c->e, c->trial, c->right);
+    if (error > 1e-12)
+        say(c->mark, "It is right to %d digits: is it a formula, or a difference of two results?\n",
+            (int)floor(-log10(error)));
+}
+
 /* From the worst to the mildest: a function that stops, a write outside, a changed input, wrong
  * numbers, too much memory. A mistake with a name may stop or write outside where it is not
  * decided. */
@@ -384,7 +422,7 @@ static void diagnose_done(Case *c) {
     const KnownMistake *all = any_wrong(c) ? name_all(c) : NULL;
     const int outside = first_outside(c, all, false);
     const int changed = first_outside(c, all, true);
-    if (c->trial->stopped >= 0 && !all) {
+    if (c->trial->stopped >= 0 && !all && !are_all_named(c)) {
         c->mark->kind = c->trial->end == TRIAL_TIMEOUT ? MARK_TIMEOUT : MARK_CRASH;
         say_stopped(c);
     } else if (outside >= 0) {
@@ -397,6 +435,11 @@ static void diagnose_done(Case *c) {
         c->mark->kind = MARK_WRONG;
     }
     if (any_wrong(c)) explain_wrong(c, all);
+    if (c->mark->kind == MARK_RIGHT && !is_complete(c)) {
+        c->mark->kind = MARK_CRASH;
+        say(c->mark, "%s did not return from every call.\n", c->e->function);
+    }
+    if (c->mark->kind == MARK_RIGHT) say_digits(c);
 }
 
 /* "'x' undeclared" or "undeclared identifier 'x'", where the backward computes dx and gets no x, or

@@ -64,11 +64,11 @@ static double factor_of(const Pair *p) {
     return fabs(p->right[at]) > 1e-6 ? p->x[at] / p->right[at] : (double)NAN;
 }
 
-/* Does x have NaN where the right output has a number? */
-static bool has_nan(const Pair *p) {
+/* The first element that is NaN and should be a number; -1 if there is none. */
+static int64_t first_nan(const Pair *p) {
     for (int64_t i = 0; i < p->n; i++)
-        if (isnan(p->x[i]) && !isnan(p->right[i])) return true;
-    return false;
+        if (isnan(p->x[i]) && !isnan(p->right[i])) return i;
+    return -1;
 }
 
 /* Element i of the right output, transposed (a square array) or shifted. */
@@ -90,37 +90,63 @@ static bool is_moved(const Pair *p, double (*moved)(const Pair *, int64_t)) {
 /* Is x right but where it must be exactly 0: 1e-12 at a masked element? */
 static bool is_right_elsewhere(const Exercise *e, const Call *call, const Pair *p) {
     const double most = largest(p);
-    for (int64_t i = 0; i < p->n; i++)
-        if (!e->is_zero(call, i) && !(fabs(p->x[i] - p->right[i]) <= 1e-9 * most)) return false;
+    for (int64_t i = 0; i < p->n; i++) {
+        const bool fits =
+            e->is_zero(call, i) ? fabs(p->x[i]) < 1e-6 : fabs(p->x[i] - p->right[i]) <= 1e-9 * most;
+        if (!fits) return false;
+    }
     return true;
 }
 
-/* What holds in all calls, where it can be seen. */
+/* What holds in all calls in which the output has no NaN, where it can be seen. */
 typedef struct {
-    bool nan, almost, multiple, zero, constant, transposed, up, down;
+    bool multiple, zero, constant, transposed, up, down;
     double factor; /* of the first call that has one */
-    int calls, squares, long_ones;
+    double error;  /* the largest, in units of the largest number of its call */
+    int calls, nans, wrong;
+    int squares, wrong_squares, long_ones, wrong_long_ones;
+    int wrong_tiny, wrong_large; /* of the wrong ones */
 } Found;
 
-static void look_at(Found *found, const Pair *p, bool has_rows) {
+/* How far is x from the right output, in units of its largest number? */
+static double error_of(const Pair *p) {
+    double most = 0, error = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        most = fmax(most, fabs(p->right[i]));
+        error = fmax(error, fabs(p->x[i] - p->right[i]));
+    }
+    if (most < 1e-9) return error < 1e-9 ? 0 : HUGE_VAL;
+    return error / most;
+}
+
+static void look_for_factor(Found *found, const Pair *p) {
     const double factor = factor_of(p);
-    found->calls++;
-    if (has_nan(p)) found->nan = true;
-    if (!is_near(p, 1, 1e-5)) found->almost = false;
     if (factor == 0) found->zero = true;
     if (isnan(factor)) {
         if (!is_small(p)) found->multiple = false;
-    } else {
-        if (!is_multiple(p, factor)) found->multiple = false;
-        if (isnan(found->factor)) found->factor = factor;
-        if (fabs(factor - found->factor) > 1e-6 * fabs(factor)) found->constant = false;
+        return;
     }
+    if (!is_multiple(p, factor)) found->multiple = false;
+    if (isnan(found->factor)) found->factor = factor;
+    if (fabs(factor - found->factor) > 1e-6 * fabs(factor)) found->constant = false;
+}
+
+static void look_at(Found *found, const Call *call, const Pair *p, bool has_rows) {
+    const bool wrong = !is_multiple(p, 1);
+    found->calls++;
+    found->wrong += wrong;
+    found->wrong_tiny += wrong && call->tiny;
+    found->wrong_large += wrong && call->lone && !call->tiny;
+    found->error = fmax(found->error, error_of(p));
+    look_for_factor(found, p);
     if (has_rows && p->columns > 1 && p->n == p->columns * p->columns) {
         found->squares++;
+        found->wrong_squares += wrong;
         if (!is_moved(p, transposed)) found->transposed = false;
     }
-    if (p->n > 2) {
+    if (p->n > 1) {
         found->long_ones++;
+        found->wrong_long_ones += wrong;
         if (!is_moved(p, shifted_up)) found->up = false;
         if (!is_moved(p, shifted_down)) found->down = false;
     }
@@ -266,33 +292,67 @@ void hints_terms(const Exercise *e, const Calls *given, const Calls *right, int 
 /* ---- all of an output --------------------------------------------------------------------------
  */
 
-/* Is the result of a doubled dy twice the one before? */
-static bool doubles(const Exercise *e, const Trial *trial, int array) {
+/* A call of which the result is not twice that of the call before, whose dy is half as large; -1 if
+ * there is none, or if that of another input is. */
+static int not_doubled(const Exercise *e, const Trial *trial, int array) {
+    int found = -1;
     for (int i = 1; i < trial->calls.n; i++) {
         const Call *call = &trial->calls.call[i];
         if (call->dy != DOUBLED || trial->result[i].call < 0 || trial->result[i - 1].call < 0)
             continue;
         const Pair p = {call_length(e, call, array), 1, call->array[array],
                         trial->calls.call[i - 1].array[array]};
-        if (!is_multiple(&p, 2)) return false;
+        if (is_multiple(&p, 2) && !is_small(&p)) return -1;
+        if (!is_multiple(&p, 2) && found < 0) found = i;
     }
-    return true;
+    return found;
 }
 
-static const char *nan_question(const Exercise *e) {
-    return e->is_zero ? "Or is a number that may be NaN multiplied by 0?"
-                      : "Or is something divided by 0?";
+/* Where an element has become NaN, and by what: the bits say it. */
+static void say_nan(const Exercise *e, const Call *call, int array, const Pair *p, bool says_where,
+                    char *text, size_t size) {
+    char name[64], sizes[128];
+    int beside = 0;
+    const int64_t i = first_nan(p);
+    const NanSource source = nan_source(p->x[i], &beside);
+    const Parameter *read = exercise_array(e, beside);
+    element_name(e, call, array, i, name, sizeof name);
+    sizes_text(e, call, sizes, sizeof sizes);
+    if (says_where) append(text, size, "%s is NaN (%s). ", name, sizes);
+    if (source == NAN_UNSET)
+        append(text, size,
+               "It is made of a number that nobody has set: is a variable or an array "
+               "of your own not 0 before +=, or an index of it too large?\n");
+    else if ((source == NAN_BEFORE || source == NAN_BEHIND) && read)
+        append(text, size,
+               "It is made of a number that was read %s %s: how far does each index go?\n",
+               source == NAN_BEFORE ? "before the beginning of" : "behind the end of", read->name);
+    else if (source == NAN_BLOCK)
+        append(text, size,
+               "It is made of a number that was read behind memory of malloc: how far "
+               "does each index go?\n");
+    else if (source == NAN_GIVEN)
+        append(text, size, "It is made of a masked %s, which is NaN here: what is 0 times NaN?\n",
+               e->dy);
+    else if (source == NAN_MADE)
+        append(text, size,
+               "Your code makes this NaN: does it divide 0 by 0 or infinity by infinity, or "
+               "take the root or the logarithm of a number below 0?\n");
+    else
+        append(text, size,
+               "Is a number read that nobody has set, an index too large, or something "
+               "divided by 0?\n");
 }
 
 /* The output is a multiple of the right one on every input. */
-static void say_factor(const Found *f, const char *name, const Pair *here, char *text,
-                       size_t size) {
+static void say_factor(const Found *f, const char *name, const char *where, const Pair *here,
+                       char *text, size_t size) {
     const double factor = here ? factor_of(here) : (double)NAN;
     if (f->constant && fabs(f->factor + 1) < 1e-6)
-        append(text, size, "%s is right but for its sign, on every input.\n", name);
+        append(text, size, "%s is right but for its sign, on every input%s.\n", name, where);
     else if (f->constant)
-        append(text, size, "%s is %.6g times what it should be, on every input.\n", name,
-               f->factor);
+        append(text, size, "%s is %.6g times what it should be, on every input%s.\n", name,
+               f->factor, where);
     else if (isnan(factor) || fabs(factor - 1) < 1e-6)
         append(text, size,
                "%s is right up to a factor, which differs from input to input. What is it made "
@@ -305,51 +365,102 @@ static void say_factor(const Found *f, const char *name, const Pair *here, char 
                name, factor);
 }
 
-void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
-                  char *text, size_t size) {
+/* The output is wrong on inputs of one kind alone. */
+static bool say_kind(const Found *f, const char *name, char *text, size_t size) {
+    if (f->wrong == f->wrong_tiny)
+        append(text, size,
+               "%s is right on every input but those in which a number is tiny, 1e-7 for example. "
+               "Does your code take a small number as 0?\n",
+               name);
+    else if (f->wrong == f->wrong_large)
+        append(text, size,
+               "%s is right on every input but the large ones. Has an array of yours, or a loop, a "
+               "fixed size?\n",
+               name);
+    else return false;
+    return true;
+}
+
+/* What holds in all calls without a NaN; false if nothing was found. */
+static bool say_found(const Exercise *e, const Trial *trial, const Calls *right, int array,
+                      const Found *f, const Pair *here, char *text, size_t size) {
     const char *name = exercise_array(e, array)->name;
-    Found f = {false, true, true, false, true, true, true, true, (double)NAN, 0, 0, 0};
-    Pair shown = {0};
-    bool elsewhere = e->is_zero != NULL;
-    for (int i = 0; i < right->n; i++) {
-        if (trial->result[i].call < 0) continue;
-        const Pair p = pair_of(e, trial, right, i, array);
-        if (i == here) shown = p;
-        look_at(&f, &p, exercise_array(e, array)->rows);
-        elsewhere = elsewhere && is_right_elsewhere(e, &right->call[i], &p);
-    }
-    if (f.nan)
+    const char *where = f->nans ? " where it is no NaN" : "";
+    const int undoubled = e->dy ? not_doubled(e, trial, array) : -1;
+    if (f->calls == 0 || f->wrong == 0) return false;
+    if (say_kind(f, name, text, size)) return true;
+    if (f->error <= 1e-5)
         append(text, size,
-               "%s has NaN in it. Is a variable or an array of your own not set to 0 before +=? Is "
-               "an index too large? %s\n",
-               name, nan_question(e));
-    else if (trial->unsteady >> array & 1)
-        append(text, size,
-               "%s has two results for one input: does the function draw numbers, or remember "
-               "something?\n",
-               name);
-    else if (elsewhere)
-        append(text, size,
-               "%s is right where keep is true, and small, but not 0, where it is false. What does "
-               "your code write there?\n",
-               name);
-    else if (f.almost)
-        append(text, size,
-               "%s is almost right. Is a float used somewhere, or a constant with few digits?\n",
-               name);
-    else if (f.multiple && !f.zero && !isnan(f.factor))
-        say_factor(&f, name, shown.n ? &shown : NULL, text, size);
+               "%s is right to %d digits on every input%s. Is a float used somewhere, a constant "
+               "with few digits, or a difference of two results in place of a formula?\n",
+               name, (int)floor(-log10(f->error)), where);
+    else if (f->multiple && !f->zero && !isnan(f->factor))
+        say_factor(f, name, where, here, text, size);
     else if (is_overwritten(e, trial, right, array))
         append(text, size,
                "Each element of %s is the last of its terms alone. What does = do to the terms "
                "before?\n",
                name);
-    else if (f.transposed && f.squares)
-        append(text, size, "%s is the transpose of what it should be%s.\n", name,
-               f.squares < f.calls ? ", where it is square" : "");
-    else if ((f.up || f.down) && f.long_ones)
-        append(text, size, "The elements of %s are right, but shifted by one place.\n", name);
-    else if (e->dy && !doubles(e, trial, array))
+    else if (f->transposed && f->wrong_squares)
+        append(text, size, "%s is the transpose of what it should be%s%s.\n", name,
+               f->squares < f->calls ? ", where it is square" : "", where);
+    else if ((f->up || f->down) && f->wrong_long_ones)
+        append(text, size, "The elements of %s are right, but shifted by one place%s.\n", name,
+               where);
+    else if (undoubled >= 0)
         append(text, size, "%s does not double when %s doubles: is %s squared, or not used?\n",
                name, e->dy, e->dy);
+    else return false;
+    return true;
+}
+
+void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
+                  char *text, size_t size) {
+    const char *name = exercise_array(e, array)->name;
+    Found f = {.multiple = true, .constant = true, .transposed = true, .up = true, .down = true};
+    Pair shown = {0};
+    int nan = -1;
+    bool elsewhere = e->is_zero != NULL;
+    f.factor = (double)NAN;
+    for (int i = 0; i < right->n; i++) {
+        if (trial->result[i].call < 0) continue;
+        const Pair p = pair_of(e, trial, right, i, array);
+        const bool has_nan = first_nan(&p) >= 0;
+        if (i == here && !has_nan) shown = p;
+        if (has_nan && (nan < 0 || i == here)) nan = i;
+        f.nans += has_nan;
+        if (!has_nan) look_at(&f, &right->call[i], &p, exercise_array(e, array)->rows);
+        elsewhere = elsewhere && is_right_elsewhere(e, &right->call[i], &p);
+    }
+    if (nan < 0 && trial->unsteady >> array & 1) {
+        append(text, size,
+               "%s has two results for one input: does the function draw numbers, remember "
+               "something, or use a variable that it never sets?\n",
+               name);
+    } else if (elsewhere) {
+        append(text, size,
+               "%s is right where keep is true, and small, but not 0, where it is false. What does "
+               "your code write there?\n",
+               name);
+    } else {
+        say_found(e, trial, right, array, &f, shown.n ? &shown : NULL, text, size);
+        if (nan >= 0) {
+            const Pair p = pair_of(e, trial, right, nan, array);
+            say_nan(e, &right->call[nan], array, &p, nan != here, text, size);
+        }
+    }
+}
+
+double hints_error(const Exercise *e, const Trial *trial, const Calls *right) {
+    double error = 0;
+    for (int i = 0; i < right->n; i++)
+        for (int k = 0; exercise_array(e, k); k++) {
+            if (!is_output(exercise_array(e, k)) || trial->result[i].call < 0) continue;
+            if (e->compares && !e->compares(&right->call[i], k)) continue;
+            const Pair p = pair_of(e, trial, right, i, k);
+            for (int64_t j = 0; j < p.n; j++)
+                if (isfinite(p.right[j]))
+                    error = fmax(error, fabs(p.x[j] - p.right[j]) / largest(&p));
+        }
+    return error;
 }

@@ -4,10 +4,11 @@
 
 #include "trial.h"
 
-/* Appends a sentence if this output has NaN in it, if the function gives two results for one input,
- * if the output is right but where it must be exactly 0, almost right, right up to its sign or a
- * factor, the last of its terms alone, transposed, shifted by one, or if it does not double when dy
- * doubles. `here` is the call that is shown. */
+/* Appends what holds on all inputs in which this output has no NaN: that it is right to so many
+ * digits, up to its sign or a factor, but for tiny numbers or large arrays, the last of its terms
+ * alone, transposed, shifted by one, or that it does not double when dy doubles; where it is NaN,
+ * and by what; or that the function gives two results for one input, or a number near 0 where it
+ * must be exactly 0. `here` is the call that is shown. */
 void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
                   char *text, size_t size);
 
@@ -15,5 +16,8 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
  * of SGD, the numbers of its formula. */
 void hints_terms(const Exercise *e, const Calls *given, const Calls *right, int call, int array,
                  int64_t i, char *text, size_t size);
+
+/* The largest error of all outputs, in units of the largest number of its array, or of 1. */
+double hints_error(const Exercise *e, const Trial *trial, const Calls *right);
 
 #endif

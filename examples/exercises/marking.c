@@ -78,22 +78,27 @@ static int workers_for(int n) {
     return workers < MOST_WORKERS ? workers : MOST_WORKERS;
 }
 
-/* Something is wrong, and has no name: perhaps it has one if each input gets a process of its own.
- */
+/* Something is wrong, and has no name: perhaps it has one if each input gets a process of its own;
+ * or the function draws numbers, and gives others then. */
 static void try_again(Marking *marking) {
     Trial apart = marking->trial;
     apart.end = TRIAL_DONE;
     apart.stopped = -1;
     apart.timeouts = 0;
     trial_compute_apart(&apart, marking->exercise, &marking->given);
+    apart.unsteady |= trial_differing(&apart, &marking->trial, marking->exercise);
     const Mark mark = diagnose(marking->exercise, &apart, &marking->given, &marking->right);
     if (mark.mistake) {
         trial_free(&marking->trial);
         marking->trial = apart;
         marking->mark = mark;
-    } else {
-        trial_free(&apart);
+        return;
     }
+    marking->trial.unsteady = apart.unsteady;
+    trial_free(&apart);
+    if (marking->trial.unsteady)
+        marking->mark =
+            diagnose(marking->exercise, &marking->trial, &marking->given, &marking->right);
 }
 
 static bool has_numbers(const Trial *trial) {

@@ -31,8 +31,7 @@ static void print_wrapped(const char *sentence, size_t length, int column) {
     putchar('\n');
 }
 
-static void print_text(const char *text) {
-    int column = MESSAGE;
+static void print_text(const char *text, int column) {
     while (*text) {
         const size_t length = strcspn(text, "\n");
         if (column == INDENT) printf("%*s", INDENT, "");
@@ -52,9 +51,14 @@ void results_print(const Marking *marking, const uint64_t *seed) {
         putchar('\n');
         return;
     }
+    if (mark->kind == MARK_RIGHT) {
+        putchar('\n');
+        print_text(mark->text, INDENT);
+        return;
+    }
     printf("%*s", MESSAGE - INDENT - (int)strlen(mark_names[mark->kind]), "");
     if (strlen(mark_names[mark->kind]) >= MESSAGE - INDENT) putchar(' ');
-    print_text(mark->text);
+    print_text(mark->text, MESSAGE);
     if (mark->worst >= 0 && seed)
         printf("%*s(build/exercises %d --seed %llu shows the arrays)\n", INDENT, "", e->number,
                (unsigned long long)*seed);
@@ -97,6 +101,8 @@ static void print_output_of(const Marking *marking) {
         trial_print_again(&marking->trial, marking->exercise, &marking->given,
                           worst >= 0 ? worst : stopped);
     char *text = submission_read(marking->trial.printed, BYTES);
+    char *stop = text ? strstr(text, "\n" BOUNDS) : NULL;
+    if (stop) *stop = '\0'; /* the mark says it */
     if (text && *text) {
         if (worst >= 0) printf("\n  On this input the function printed:\n");
         else if (stopped >= 0) printf("\n  On the input where it stopped the function printed:\n");
@@ -147,11 +153,13 @@ void results_print_arrays(const Marking *marking) {
 /* ---- results.json ---------------------------------------------------------------------------- */
 
 static void write_output(FILE *file, const Marking *marking) {
-    char text[SENTENCE_SIZE];
+    char text[TEXT_SIZE + SENTENCE_SIZE];
     const Mark *mark = &marking->mark;
     snprintf(text, sizeof text, "right: the library's loop is %s", marking->exercise->where);
-    if (*mark->text) json_write_string(file, mark->text);
-    else json_write_string(file, mark->kind == MARK_RIGHT ? text : mark_names[mark->kind]);
+    if (mark->kind == MARK_RIGHT && *mark->text)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "\n%s", mark->text);
+    if (mark->kind == MARK_RIGHT) json_write_string(file, text);
+    else json_write_string(file, *mark->text ? mark->text : mark_names[mark->kind]);
 }
 
 /* Is there a mark for each exercise? */

@@ -254,8 +254,6 @@ START_TEST(words_about_a_result_without_a_name) {
                  "Here dx is 2 times what it should be; on other inputs the factor differs.");
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = n == 3 ? 0 : y[i] * (dy[i] - s);",
                  "dx[0] should be the sum of these terms");
-    expect_words(4, "double t[n]; for (int i = 0; i < n; i++) dx[i] = t[i] += y[i] * (dy[i] - s);",
-                 "dx has NaN in it. Is a variable or an array of your own not set to 0 before +=?");
     expect_words(4,
                  "int rand(void); for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - s) * rand();",
                  "dx has two results for one input: does the function draw numbers");
@@ -263,7 +261,7 @@ START_TEST(words_about_a_result_without_a_name) {
                  "static double t; t += 1; for (int i = 0; i < n; i++) dx[i] = y[i] * dy[i] * t;",
                  "dx has two results for one input");
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = (float)(y[i] * (dy[i] - s));",
-                 "dx is almost right. Is a float used somewhere");
+                 "dx is right to 7 digits on every input. Is a float used somewhere");
     expect_words(4, "for (int i = 1; i < n; i++) dx[i] = y[i - 1] * (dy[i - 1] - s);",
                  "The elements of dx are right, but shifted by one place.\n");
     expect_words(4, "for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - s) * dy[i];",
@@ -279,6 +277,202 @@ START_TEST(words_about_a_result_without_a_name) {
         "da is the transpose of what it should be, where it is square.\n");
     expect_words(3, "da[i][p] += dy[i][j] * b[j][p]; db[p][j] -= a[i][p] * dy[i][j]; }",
                  "da: your code computes this: da = dy b");
+}
+END_TEST
+
+/* The first answer of an exercise, with a part of it replaced; with a value it is a
+ * format. */
+static void submit_edited(int exercise, const char *from, const char *to, const char *value) {
+    char code[TEXT], part[512], mark[128];
+    const char *body = answer(exercise - 1, 0, mark);
+    const char *at = strstr(body, from);
+    ck_assert_msg(at, "%d: %s", exercise, from);
+    snprintf(part, sizeof part, value ? to : "%s", value ? value : to);
+    snprintf(code, sizeof code, "%.*s%s%s", (int)(at - body), body, part, at + strlen(from));
+    submit(exercise - 1, code);
+}
+
+/* No part of an edited answer is right. */
+static void expect_refused(const char *only, int n, const char *why) {
+    mark_folder(only);
+    const Json *tests = json_get(tree, "tests");
+    ck_assert_int_eq(tests->count, n);
+    for (int i = 0; i < n; i++)
+        ck_assert_msg(strcmp(extra(json_at(tests, i), "result"), "right") != 0 &&
+                          strcmp(extra(json_at(tests, i), "result"), "timeout") != 0 &&
+                          strcmp(extra(json_at(tests, i), "result"), "no-compile") != 0,
+                      "%s, %s: %s", why, json_text(json_at(tests, i), "name", ""),
+                      json_text(json_at(tests, i), "output", ""));
+    free(tree);
+}
+
+/* Arrays of a fixed size, however large they usually are, and some on the heap. */
+START_TEST(arrays_of_a_fixed_size) {
+    static const char *const size[] = {"4", "20", "64", "128", "256"};
+    const char *n = size[_i];
+    submit_edited(1, "dx[i] = s * dy[i];", "{ static double t[%s]; dx[i] = t[i] = s * dy[i]; }", n);
+    submit_edited(2, "db[j] += ", "double t[%s]; db[j] += t[j] = ", n);
+    submit_edited(3, "da[i][p] += dy[i][j]", "double t[%s]; da[i][p] += t[i] = dy[i][j]", n);
+    submit_edited(4, "double sum = 0;", "double sum = 0, J[%1$s][%1$s]; J[n - 1][0] = 0;", n);
+    submit_edited(5, "double sum = 0;", "double sum = 0, *t = malloc(8 * %s); t[n - 1] = 0;", n);
+    submit_edited(6, "for",
+                  "double *t = calloc(%s, 8); for (int i = 0; i < n; i++) t[i] = 1; free(t); for",
+                  n);
+    submit_edited(7, "db[o] += ", "double t[%s]; db[o] += t[o] = ", n);
+    submit_edited(8, "double mean = 0,", "double xh[%s]; xh[n - 1] = 0; double mean = 0,", n);
+    submit_edited(9, "sum = 0;", "sum = 0, p[%s]; p[n - 1] = 0;", n);
+    submit_edited(10, "double t = ", "double T[%1$s][%1$s]; double t = T[i][j] = ", n);
+    submit_edited(11, "double p[Q][K]", "double p[%1$s][%1$s]", n);
+    submit_edited(12, "double p[n]", "double p[%s]", n);
+    submit_edited(13, "theta[i] -= ", "double t[%s]; theta[i] -= t[i] = ", n);
+    submit_edited(14, "{\n", "{ double most[%1$s]; most[K - 1] = most[Q > %1$s ? 0 : Q - 1] = 0;\n",
+                  n);
+    expect_refused("--only 1,2,3,4,5,6,7,8,9,10,11,12,13,14", 14, n);
+}
+END_TEST
+
+/* A small number is no 0: of an operand, a weight, a slope, a deviation, a dy. */
+START_TEST(small_numbers_taken_as_zero) {
+    static const char *const least[] = {"1e-2", "1e-3", "1e-6"};
+    const char *t = least[_i];
+    submit_edited(1, "s * dy", "(fabs(s) < %s ? 0 : s) * dy", t);
+    submit_edited(2, "db[j] += ", "if (fabs(dy[i][j]) > %s) db[j] += ", t);
+    submit_edited(3, "db[p][j] += ", "if (fabs(a[i][p]) > %s) db[p][j] += ", t);
+    submit_edited(4, "dx[i] = ", "if (y[i] > %s) dx[i] = ", t);
+    submit_edited(5, "sum += ", "if (y[i] > %s) sum += ", t);
+    submit_edited(6, "kept[i] ?", "kept[i] && fabs(dy[i]) > %s ?", t);
+    submit_edited(7, "dx[r][i] += ", "if (fabs(w[o][i]) > %s) dx[r][i] += ", t);
+    submit_edited(8, "1 / sqrt(var + eps)", "1 / fmax(%s, sqrt(var + eps))", t);
+    submit_edited(9, "dx[i] = ", "if (exp(x[i] - max) / sum > %s) dx[i] = ", t);
+    submit_edited(10, "(1 - t * t)", "(1 - t * t < %s ? 0 : 1 - t * t)", t);
+    submit_edited(11, "p[i][j] /= sum;", "p[i][j] /= sum; if (p[i][j] < %s) p[i][j] = 0;", t);
+    submit_edited(12, "p[j] /= sum;", "p[j] /= sum; if (p[j] < %s) p[j] = 0;", t);
+    submit_edited(13, "theta[i] -= ", "if (fabs(velocity[i]) > %s) theta[i] -= ", t);
+    expect_refused("--only 1,2,3,4,5,6,7,8,9,10,11,12,13", 13, t);
+}
+END_TEST
+
+static char said[4096];
+
+/* Marks one exercise whose file is there. Are the words in the text of its mark? */
+static bool is_said(int exercise, const char *words) {
+    char only[32];
+    snprintf(only, sizeof only, "--only %d", exercise);
+    mark_folder(only);
+    const char *output = json_text(json_at(json_get(tree, "tests"), 0), "output", "");
+    const bool found = strstr(output, words) != NULL;
+    snprintf(said, sizeof said, "%s", output);
+    free(tree);
+    return found;
+}
+
+static void expect_edited(int exercise, const char *from, const char *to, const char *words) {
+    submit_edited(exercise, from, to, NULL);
+    ck_assert_msg(is_said(exercise, words), "%d, %s, no: %s\n%s", exercise, to, words, said);
+}
+static void expect_not(int exercise, const char *from, const char *to, const char *words) {
+    submit_edited(exercise, from, to, NULL);
+    ck_assert_msg(!is_said(exercise, words), "%d, %s: %s", exercise, to, words);
+}
+
+/* Each sentence about a result is said where it is true, and not where it is nearly true. */
+START_TEST(words_that_are_true) {
+    const char *const line = "dx[i] = y[i] * (dy[i] - sum);";
+    const char *const never = "the function never writes to it";
+    expect_edited(4, line, "if (n > 99999) dx[i] = 1;", never);
+    expect_not(4, line, "if (n == 4) dx[i] = 1;", never);
+    const char *const two = "has two results for one input";
+    expect_edited(4, line, "dx[i] = y[i] * (dy[i] - sum) * (n == 4 ? rand() : 1);", two);
+    expect_not(4, line, "dx[i] = y[i] * (dy[i] - sum) * (n == 4 ? 17 : 1);", two);
+    const char *const doubled = "does not double when dy doubles";
+    expect_edited(4, line, "dx[i] = y[i] * (dy[i] * dy[i] - sum);", doubled);
+    expect_not(4, line, "dx[i] = y[i] * (dy[i] - sum) * rand();", doubled);
+    expect_not(4, line, "dx[i] = y[i] * (dy[i] - sum) + (n == 4) * dy[0] * dy[0];", doubled);
+    const char *const sign = "right but for its sign, on every input";
+    expect_edited(4, line, "dx[i] = y[i] * (sum - dy[i]);", sign);
+    expect_not(4, line, "dx[i] = (n == 4 ? -1 : 1) * y[i] * (sum - dy[i]);", sign);
+    expect_edited(4, line, "dx[i] = 3 * y[i] * (dy[i] - sum);",
+                  "dx is 3 times what it should be, on every input.");
+    expect_not(4, line, "dx[i] = n == 6 ? 1 : 3 * y[i] * (dy[i] - sum);",
+               " times what it should be");
+    const char *const shifted = "right, but shifted by one place";
+    expect_edited(4, line, "dx[(i + 1) % n] = y[i] * (dy[i] - sum);", shifted);
+    expect_not(4, line, "dx[n == 2 ? i : (i + 1) % n] = n == 2 ? 1 : y[i] * (dy[i] - sum);",
+               shifted);
+    const char *const last = "is the last of its terms alone";
+    expect_edited(2, "db[j] += ", "db[j] = ", last);
+    expect_not(2, "db[j] += dy[i][j]", "db[j] = dy[i][j] + (rows == 4 ? dy[0][j] : 0)", last);
+    const char *const digits = " digits on every input";
+    expect_edited(4, line, "dx[i] = (float)(y[i] * (dy[i] - sum));",
+                  "dx is right to 7 digits on every input");
+    expect_not(4, line, "dx[i] = n == 4 ? 1 : (float)(y[i] * (dy[i] - sum));", digits);
+    const char *const tiny = "right on every input but those in which a number is tiny";
+    expect_edited(4, line, "if (y[i] > 1e-6) dx[i] = y[i] * (dy[i] - sum);", tiny);
+    expect_not(4, line, "if (n != 4) dx[i] = y[i] * (dy[i] - sum);", tiny);
+    const char *const large = "right on every input but the large ones";
+    expect_edited(4, line, "if (i < 100) dx[i] = y[i] * (dy[i] - sum);", large);
+    expect_not(4, line, "if (i < 6) dx[i] = y[i] * (dy[i] - sum);", large);
+    const char *const zero = "right where keep is true, and small, but not 0";
+    expect_edited(5, "if (keep[i]) dx[i] =", "dx[i] = !keep[i] ? 1e-12 :", zero);
+    expect_not(5, "if (keep[i]) dx[i] =", "dx[i] = !keep[i] ? 1 :", zero);
+    const char *const transposed = "is the transpose of what it should be, where it is square";
+    expect_not(3, "da[i][p] += dy[i][j]", "if (n != k) da[i][p] += 2 * dy[i][j]", transposed);
+}
+END_TEST
+
+/* Where a NaN comes from, and that it is said beside what is wrong on the other inputs. */
+START_TEST(words_about_nan) {
+    const char *const line = "dx[i] = y[i] * (dy[i] - sum);";
+    const char *const unset = "It is made of a number that nobody has set";
+    const char *const behind = "It is made of a number that was read behind the end of y";
+    const char *const made = "Your code makes this NaN";
+    expect_edited(4, line, "{ double t[n]; dx[i] = t[i] += y[i] * (dy[i] - sum); }", unset);
+    expect_edited(4, line, "{ double *t = malloc(8 * n); dx[i] = t[i] += y[i] * (dy[i] - sum); }",
+                  unset);
+    expect_edited(4, line, "dx[i] = y[i + 1] * (dy[i] - sum);", behind);
+    expect_edited(4, line, "dx[i] = y[i - 1] * (dy[i] - sum);", "read before the beginning of y");
+    expect_edited(4, line,
+                  "{ double *t = calloc(n, 8); dx[i] = t[i + 1] + y[i] * (dy[i] - sum); free(t); }",
+                  "read behind memory of malloc");
+    expect_edited(4, line, "dx[i] = sqrt(-y[i]);", made);
+    expect_edited(5, "if (keep[i]) sum += y[i] * dy[i]", "sum += y[i] * dy[i] * 2",
+                  "It is made of a masked dy, which is NaN here");
+    expect_not(4, line, "dx[i] = sqrt(-y[i]);", unset);
+    expect_not(4, line, "{ double t[n]; dx[i] = t[i] += y[i] * (dy[i] - sum); }", made);
+    expect_edited(
+        4, line, "dx[i] = 3 * y[i] * (dy[i] - sum) + (n == 1 ? 0. / (n - 1) : 0);",
+        "dx is 3 times what it should be, on every input where it is no NaN.\ndx[0] is NaN (n = 1). Your code makes this NaN");
+}
+END_TEST
+
+/* A write beside an array: on which side, and which array. */
+START_TEST(writes_beside_an_array) {
+    const char *const line = "dx[i] = s * dy[i];";
+    expect_edited(1, line, "dx[i] = s * dy[i]; dx[-1] = 0;",
+                  "writes before the beginning of dx (n = 4)\nWhich is the smallest index");
+    expect_edited(1, line, "dx[i] = s * dy[i]; dx[n] = 0;",
+                  "writes behind the end of dx (n = 4)\nWhich is the largest index");
+    expect_edited(1, line, "{ double *t = malloc(8 * n); t[n] = 0; dx[i] = s * dy[i]; }",
+                  "writes behind memory that it got from malloc");
+    expect_edited(1, line, "{ double t[3]; dx[i] = t[i] = s * dy[i]; }",
+                  "of 01_scale.c uses element 3 of an array that has 3");
+    expect_edited(2, "db[j] +=",
+                  "if (!j && !i) for (int a = 0; a < rows * n; a++) dx[0][a] = dy[0][a]; db[j] +=",
+                  "right: the library's loop");
+}
+END_TEST
+
+/* Differences in place of a formula: right, and it is said. */
+START_TEST(numeric_differentiation) {
+    expect_edited(
+        9, "dx[i] = dloss * (exp(x[i] - max) / sum - (i == target));",
+        "{ double loss[2]; for (int k = 0; k < 2; k++) { double h = k ? 1e-5 : -1e-5, all = 0;"
+        "for (int j = 0; j < n; j++) all += exp(x[j] - max + (j == i) * h);"
+        "loss[k] = log(all) - (target == i) * h; } dx[i] = dloss * (loss[1] - loss[0]) / 2e-5; }",
+        "right: the library's loop is tensor/kernels/plain.inc, cross_entropy_dx\nIt is right to 1");
+    ck_assert_int_eq(run("--submission $D --only 9"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "cross_entropy_dx\n  "));
+    expect_not(9, "dx[i] = ", "dx[i] = ", "digits");
 }
 END_TEST
 
@@ -721,6 +915,12 @@ int main(void) {
     tcase_add_test(results, the_files_of_the_students_compile);
     tcase_add_test(results, the_worst_numbers_differ_in_print);
     tcase_add_test(results, words_about_a_result_without_a_name);
+    tcase_add_loop_test(results, arrays_of_a_fixed_size, 0, 5);
+    tcase_add_loop_test(results, small_numbers_taken_as_zero, 0, 3);
+    tcase_add_test(results, words_that_are_true);
+    tcase_add_test(results, words_about_nan);
+    tcase_add_test(results, writes_beside_an_array);
+    tcase_add_test(results, numeric_differentiation);
     tcase_add_test(results, an_assignment_where_terms_are_added);
     tcase_add_test(results, almost_zero);
     tcase_add_test(results, an_input_where_all_is_zero);
