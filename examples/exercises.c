@@ -29,7 +29,8 @@ static const char *json;
 static const char *only;
 static uint64_t seed = 7;
 static const char *user;
-static const char *class, *csv;
+static const char *class;
+static const char *csv;
 static bool train, find;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
@@ -254,6 +255,11 @@ static bool can_write(const char *path) {
     return false;
 }
 
+static int do_it(const bool *chosen, bool has_seed) {
+    if (find) return find_inputs();
+    return class ? mark_class(chosen, has_seed) : mark_or_train(chosen);
+}
+
 int main(int argc, char **argv) {
     static char numbers[256];
     bool chosen[MOST_EXERCISES] = {false};
@@ -269,9 +275,7 @@ int main(int argc, char **argv) {
     char sentence[SENTENCE_SIZE];
     if (!process_prepare(user, sentence, sizeof sentence))
         flags_misuse("exercises", "%s", sentence);
-    const int status = find    ? find_inputs()
-                       : class ? mark_class(chosen, has_seed)
-                               : mark_or_train(chosen);
+    const int status = do_it(chosen, has_seed);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && output_stdout_ok()) return status;
     fprintf(stderr, "exercises: %s\n",

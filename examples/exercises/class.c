@@ -49,7 +49,7 @@ static bool find_students(Table *table) {
     const char *where = table->class->folder;
     DIR *folder = opendir(where);
     if (!folder) return tensor_fail("%s: there is no such folder; --class names one", where);
-    for (struct dirent *item; (item = readdir(folder));) {
+    for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
         char path[PATH_SIZE];
         snprintf(path, sizeof path, "%s/%s", where, item->d_name);
         if (*item->d_name == '.' || !is_folder(path)) continue;
@@ -195,7 +195,8 @@ static bool has(const Cell *cell, const KnownMistake *mistake) {
 }
 
 static int commonest_first(const void *a, const void *b) {
-    const Tally *x = a, *y = b;
+    const Tally *x = a;
+    const Tally *y = b;
     if (x->students != y->students) return y->students - x->students;
     if (x->exercise != y->exercise) return x->exercise->number - y->exercise->number;
     return x->mistake < y->mistake ? -1 : 1;

@@ -6,6 +6,7 @@
 #include "submission.h"
 #include "texts.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -393,20 +394,32 @@ static bool copy_file(const Place *place, const char *name) {
 /* The folders of the student before go. */
 static void empty(const Place *place) {
     DIR *folder = opendir(place->folder);
-    for (struct dirent *item; folder && (item = readdir(folder));) {
+    if (!folder) return;
+    for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
         char path[PATH_SIZE];
         if (*item->d_name == '.' || strcmp(item->d_name, kit) == 0) continue;
         snprintf(path, sizeof path, "%.1023s/%s", place->folder, item->d_name);
         remove_folder(path, 1);
     }
-    if (folder) closedir(folder);
+    closedir(folder);
+}
+
+/* Copies the texts of a folder. Of files that no exercise has, some are enough. */
+static bool copy_files(const Place *place, DIR *folder) {
+    enum { MOST_OTHERS = 100 };
+    int others = 0;
+    for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
+        const char *name = item->d_name;
+        if (!is_c(name) || is_text_of_kit(name)) continue;
+        if (!isdigit((unsigned char)*name) && ++others > MOST_OTHERS) continue;
+        if (!copy_file(place, name)) return false;
+    }
+    return true;
 }
 
 bool place_take(Place *place, const char *submission, char *sentence, size_t size) {
-    enum { MOST_COPIES = 200 };
     char path[PATH_SIZE];
     struct stat status;
-    int copies = 0;
     place->submission = submission;
     if (stat(submission, &status) != 0 || !S_ISDIR(status.st_mode)) {
         tensor_snprintf(sentence, size, "%s: there is no such folder; --submission names one",
@@ -415,13 +428,13 @@ bool place_take(Place *place, const char *submission, char *sentence, size_t siz
     }
     empty(place);
     DIR *folder = opendir(submission);
-    bool ok = process_make_folder_in(place->folder, source, false, path, sizeof path);
-    for (struct dirent *item; ok && folder && (item = readdir(folder));)
-        if (is_c(item->d_name) && !is_text_of_kit(item->d_name) && copies++ < MOST_COPIES)
-            ok = copy_file(place, item->d_name);
-    if (!folder) tensor_snprintf(sentence, size, "%s: the folder cannot be read", submission);
-    else if (!ok)
-        tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
-    if (folder) closedir(folder);
-    return ok && folder;
+    if (!folder) {
+        tensor_snprintf(sentence, size, "%s: the folder cannot be read", submission);
+        return false;
+    }
+    const bool ok = process_make_folder_in(place->folder, source, false, path, sizeof path) &&
+                    copy_files(place, folder);
+    if (!ok) tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
+    closedir(folder);
+    return ok;
 }

@@ -164,23 +164,29 @@ static void end_stray(pid_t pid) {
     waitpid(pid, NULL, 0);
 }
 
-/* Calls what() for each child of this process that is not noted; returns how many there are. */
+/* Calls what() for each child of a thread that is not noted; returns how many there are. */
+static int for_strays_of(const char *thread, void (*what)(pid_t)) {
+    char path[300];
+    int pid, strays = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/children", thread);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    while (fscanf(file, "%d", &pid) == 1)
+        if (!is_noted(pid)) {
+            what(pid);
+            strays++;
+        }
+    fclose(file);
+    return strays;
+}
+
 static int for_strays(void (*what)(pid_t)) {
-    DIR *tasks = opendir("/proc/self/task");
+    DIR *threads = opendir("/proc/self/task");
     int strays = 0;
-    for (struct dirent *task; tasks && (task = readdir(tasks));) {
-        char path[300];
-        int pid;
-        snprintf(path, sizeof path, "/proc/self/task/%s/children", task->d_name);
-        FILE *file = *task->d_name == '.' ? NULL : fopen(path, "r");
-        while (file && fscanf(file, "%d", &pid) == 1)
-            if (!is_noted(pid)) {
-                what(pid);
-                strays++;
-            }
-        if (file) fclose(file);
-    }
-    if (tasks) closedir(tasks);
+    if (!threads) return 0;
+    for (struct dirent *thread = readdir(threads); thread; thread = readdir(threads))
+        strays += for_strays_of(thread->d_name, what);
+    closedir(threads);
     return strays;
 }
 

@@ -131,7 +131,8 @@ static const char *kind_of(const struct stat *status) {
 
 /* Is the file, or what it is a link to, in the folder? */
 static bool lies_in(const char *folder, const char *path) {
-    char *here = realpath(folder, NULL), *there = realpath(path, NULL);
+    char *here = realpath(folder, NULL);
+    char *there = realpath(path, NULL);
     const size_t n = here ? strlen(here) : 0;
     const bool inside = here && there && strncmp(here, there, n) == 0 &&
                         (strchr("/\\", there[n]) || (n && strchr("/\\", here[n - 1])));
@@ -279,19 +280,17 @@ static bool is_meant(const char *file, int number, const char *name) {
 
 void submission_other_name(const char *folder, int number, const char *name, char *sentence,
                            size_t size) {
-    char right[64];
+    char right[64], path[4096];
+    struct stat status;
     *sentence = '\0';
     snprintf(right, sizeof right, "%02d_%s.c", number, name);
-    DIR *list = opendir(folder);
-    for (struct dirent *item; list && !*sentence && (item = readdir(list));) {
-        if (strcmp(item->d_name, right) == 0) {
-            *sentence = '\0';
-            break;
-        }
+    snprintf(path, sizeof path, "%s/%s", folder, right);
+    DIR *list = stat(path, &status) == 0 ? NULL : opendir(folder);
+    if (!list) return;
+    for (struct dirent *item = readdir(list); item && !*sentence; item = readdir(list))
         if (is_meant(item->d_name, number, name))
             snprintf(sentence, size, "%.80s is there; %s is not", item->d_name, right);
-    }
-    if (list) closedir(list);
+    closedir(list);
 }
 
 /* ---- what the compiler says ------------------------------------------------------------------ */
