@@ -173,13 +173,8 @@ static void cut_slashes(void) {
 }
 
 /* The exit status. */
-static int mark(const Place *place, const bool *chosen) {
-    static Marking list[MOST_EXERCISES];
-    int n = 0;
-    for (int i = 0; i < num_exercises; i++)
-        if (chosen[i]) list[n++].exercise = exercise_list[i];
+static int mark(const Place *place, Marking *list, int n) {
     const Results results = {list, n, seed};
-    if (json && !output_write(json, results_write_unmarked, &results)) return 1;
     marking_run(list, n, place, seed, print_mark, NULL);
     int status = 130;
     if (!process_interrupted()) {
@@ -217,16 +212,20 @@ static int mark_class(const bool *chosen, bool has_seed) {
 }
 
 static int mark_or_train(const bool *chosen) {
+    static Marking list[MOST_EXERCISES];
     char sentence[SENTENCE_SIZE];
     Place place;
     if (submission == usual) submission = repository_find(usual, "name your folder, --submission");
     if (!submission) return 1;
     cut_slashes();
-    int status = 1;
+    int status = 1, n = 0;
+    for (int i = 0; i < num_exercises; i++)
+        if (chosen[i]) list[n++].exercise = exercise_list[i];
+    if (json && !output_write(json, results_write_unmarked, &(Results){list, n, seed})) return 1;
     if (!place_make(&place, sentence, sizeof sentence) ||
         !place_take(&place, submission, sentence, sizeof sentence))
         fprintf(stderr, "exercises: %s\n", sentence);
-    else status = train ? train_beside(&place) : mark(&place, chosen);
+    else status = train ? train_beside(&place) : mark(&place, list, n);
     place_remove(&place);
     return status;
 }

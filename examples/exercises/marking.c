@@ -2,6 +2,7 @@
  * files and wait for the programs; the library and the diagnosis run in the thread that called. */
 #include "marking.h"
 
+#include "../../tensor/tensor.h"
 #include "process.h"
 
 #include <pthread.h>
@@ -136,6 +137,10 @@ static void finish(Queue *queue, Marking *marking) {
     if (wrong && !marking->mark.mistake && trial_has_results(&marking->trial) &&
         !process_interrupted())
         try_again(marking);
+    if (!tensor_error()) return;
+    marking->mark.kind = MARK_NOT_MARKED; /* the library had no memory for the right results */
+    snprintf(marking->mark.text, sizeof marking->mark.text, "it could not be marked: %s\n",
+             tensor_error());
 }
 
 void marking_run(Marking *list, int n, const Place *place, uint64_t seed,

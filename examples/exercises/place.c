@@ -312,18 +312,17 @@ bool place_prepare(const Place *place, const Exercise *e) {
 }
 
 bool place_can_compile(const Place *place, const Exercise *e) {
-    static const char folder[] = "control";
-    char path[PATH_SIZE], file[PATH_SIZE];
+    char name[64], text[80], path[PATH_SIZE], file[PATH_SIZE], messages[1024];
     Line line = {.length = 0};
+    snprintf(name, sizeof name, "control_%d", e->number); /* other threads have other ones */
+    snprintf(text, sizeof text, "%s.c", name);
     append(&line, "#include <stdbool.h>\n");
     append_prototype(&line, e);
     append(&line, " {}\n");
-    if (!process_make_folder_in(place->folder, folder, true, path, sizeof path)) return false;
-    if (!write_text(place, "control.c", line.text)) return false;
-    near_path(place, kit, "control", ".c", file);
-    char messages[1024];
-    const ProcessResult result = make_program(place, e, file, folder, messages, sizeof messages);
-    return has_worked(result);
+    if (!process_make_folder_in(place->folder, name, true, path, sizeof path)) return false;
+    if (!write_text(place, text, line.text)) return false;
+    near_path(place, kit, text, "", file);
+    return has_worked(make_program(place, e, file, name, messages, sizeof messages));
 }
 
 static bool fill_kit(const Place *place, char *sentence, size_t size) {

@@ -180,6 +180,8 @@ START_TEST(what_the_machine_fails_at_is_not_marked) {
         "chmod 755 $D $D/cc; CC=$D/cc ",
         " 3 product            not-marked  it could not be marked: the compiler fails\n");
     ck_assert_msg(strstr(out, "\n1 passed, 0 failed, 1 not marked\n"), "%s", out);
+    ck_assert_int_eq(run_line("CC=nothing-here", "--submission $D --json $D/results.json"), 1);
+    ck_assert_int_eq(shell("grep -q 'failed: not marked' $D/results.json"), 0);
     expect_not_marked("ulimit -f 100; ", "the folder of temporary files is full");
 }
 END_TEST
