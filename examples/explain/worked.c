@@ -68,17 +68,17 @@ static void form_of_line(const Plan *plan, Formula *f, Recipe *r) {
  * Returns the item. */
 static int hide_derivatives(Plan *plan, Formula *f, const Part *parts, int num_parts,
                             bool by_rows) {
+    const TapeTensor *tensors = plan->tape.tensors;
     int64_t total = 0;
     for (int n = 0; n < num_parts; n++)
-        total += parts[n].by.begin[plan->tape.tensors[parts[n].x].size];
+        total += by_rows ? parts[n].rows.begin[tensors[parts[n].y].size]
+                         : parts[n].by.begin[tensors[parts[n].x].size];
     double *all = memory_take(&plan->tape.memory, total, sizeof *all);
     total = 0;
     for (int n = 0; all && n < num_parts; n++) {
-        const TapeTensor *x = &plan->tape.tensors[parts[n].x];
         const Jacobian *J = by_rows ? &parts[n].rows : &parts[n].by;
-        for (int64_t e = 0; e < J->begin[by_rows ? plan->tape.tensors[parts[n].y].size : x->size];
-             e++)
-            all[total++] = J->of[e].J;
+        const int64_t count = J->begin[tensors[by_rows ? parts[n].y : parts[n].x].size];
+        for (int64_t e = 0; e < count; e++) all[total++] = J->of[e].J;
     }
     return formula_hide_constants(f, all, total);
 }

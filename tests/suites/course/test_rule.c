@@ -783,6 +783,7 @@ static const struct {
     {"lesson 2\nfloat32 1\nrule A: y * (dy - sum(dy))", "wrong", "plain_sum"},
     {"lesson 3\nrule A: y * (dy - sum(y * dy)) * scale", "right", ""},
     {"lesson 4\nrule A_p: dA_p * kept", "wrong", "no_rescale"},
+    {"lesson 4\nrule A_p: dA_p * (1 - kept) / (1 - p)", "wrong", "inverted_mask"},
     {"lesson 4\nrule Q.dx: dQ @ W_q", "right", ""},
     {"lesson 4\nrule K.dx: dK @ W_k'", "wrong", "dx_w_transposed"},
     {"lesson 4\nrule W_q: x' @ dQ", "wrong", "dw_transposed_indices"},
