@@ -181,10 +181,11 @@ static const Flag flags[] = {
     SWITCH_FLAG("--train", options.train,
                 "Add the losses of 200 steps of SGD on all leaves to the data of the page; with\n"
                 "--break both the right and the wrong ones."),
-    {"--break", FLAG_CHOICE, &options.rule, "softmax|transpose|assign|dropout|mask",
-     "Give a wrong backward to the lines that this rule concerns. The check of these lines fails;\n"
-     "with assign, = in place of +=, the sum of a gradient is wrong.",
-     0, 0, NULL, "none"},
+    TEXT_FLAG(
+        "--break", options.rule, "MISTAKE", "none",
+        "Plant a known mistake in the backward of the lines that it fits: softmax, transpose,\n"
+        "assign, dropout, mask, or the name of any other, as no_scale. The check of these lines\n"
+        "fails; with assign, = in place of +=, the sum of a gradient is wrong."),
     {"--rule", FLAG_TEXTS, &rules, "'NAME: FORMULA'",
      "Give the backward of a line by a formula, 'A: y * dy' or 'dA: dY @ V\\'': what is right stays\n"
      "green, what is wrong turns red, and a known mistake is named. May be given several times.",
@@ -193,6 +194,8 @@ static const Flag flags[] = {
 
 static void check_flags(void) {
     const char *refused = lesson_refuses((int)lesson, &options);
+    if (options.rule && !wrong_find(options.rule))
+        flags_misuse("explain", "--break: there is no mistake \"%s\"", options.rule);
     if (refused) flags_misuse("explain", "lesson %d takes no %s", (int)lesson, refused);
     if (text && rules.n && lesson == 0)
         flags_misuse("explain", "--rule with --text needs a lesson: add --lesson");

@@ -376,7 +376,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     if (l->options.train) write_training(l, file);
     settings_write_command(file, l->number, &l->given);
     settings_write(file, l->number, &l->options, &l->most);
-    wrong_write(file);
+    wrong_write(file, l->rule, &l->planting);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     rule_write(&l->planting, file);
     program_write(file, l->number, l->kind->part);

@@ -24,10 +24,10 @@ typedef struct {
     LessonOptions given, options; /* from the caller; in use */
     LessonOptions most;           /* the limits of the integers: settings_find_most */
     Words words;
-    int64_t pad;           /* the token that is no word but padding; -1: none is */
-    const WrongRule *rule; /* in use on the tape; NULL if none is */
-    bool any_rule;         /* this rule, or a formula of the options, is in use */
-    bool is_wrong;         /* and one of them is wrong */
+    int64_t pad;            /* the token that is no word but padding; -1: none is */
+    const MistakeRow *rule; /* in use on the tape; NULL if none is */
+    bool any_rule;          /* this rule, or a formula of the options, is in use */
+    bool is_wrong;          /* and one of them is wrong */
     Planting planting;
     char refusals[LESSON_FORMULAS][320]; /* of the formulas that were left out: why */
     void *model;                         /* a module that lesson_close frees, or NULL */

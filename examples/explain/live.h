@@ -15,19 +15,19 @@
  *     rule A: y * dy
  *     rule Y.dV: A' @ dY
  *
- * "rule" without a colon is the key of the menu of wrong rules, "rule softmax". The two can be
- * combined; a formula takes the place of the menu's on its line. For line i of the JSON's tape and
- * its input k the name may always be OUT.dIN: the names of the result and of the input, or of the
- * input in "call". The menu, "rules", has the same rules as such texts, "formulas":["A: y * dy"];
- * "assign" has none.
+ * "rule" without a colon plants a known mistake (../common/mistakes.h), by the key of the menu,
+ * "rule softmax", or by its id. The two can be combined; a formula takes the mistake's place on its
+ * line. For line i of the JSON's tape and its input k the name may always be OUT.dIN: the names of
+ * the result and of the input, or of the input in "call". The menu, "rules", has the same rules as
+ * such texts, "formulas":["A: y * dy"]; "assign" has none.
  *
  * The answer's lesson then has "planted", a list, empty without a rule:
  *
  *     {"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A","formula":"y * dy",
- *      "verdict":"wrong","mistake":"no_sum","why":"It is A * dA: the sum over the row is missing.",
+ *      "verdict":"wrong","mistake":"no_sum","why":"It is A * dA, without the sum over the row.",
  *      "question":"If one number of Z grows, what happens to the other numbers of A in its row?"}
  *
- * typed: false for a rule of the menu, which is listed, too; verdict: "right" or "wrong", compared
+ * typed: false for a known mistake, which is listed, too; verdict: "right" or "wrong", compared
  * with the line's own backward; mistake: an id of the exercises, "" if it is none; why: a sentence,
  * "" if nothing is known; question: of the mistake, or "". The why of a right rule says that it is
  * right for these numbers only, as dy w' is where w is symmetric. "line" and "input" are those of

@@ -14,8 +14,7 @@ static bool is_alone(const TapeLine *line) {
     return gradients == 1;
 }
 
-/* A name that leads to input k of line i: "A", "Y.dV", "Y.db"; the last one may lead nowhere. */
-static void name_place(const Planting *p, int i, int k, char name[3 * RULE_NAME]) {
+void planted_name(const Planting *p, int i, int k, char name[3 * RULE_NAME]) {
     TapeLine line;
     char gradient[RULE_NAME], argument[RULE_NAME];
     tape_line(i, &line);
@@ -77,7 +76,7 @@ static bool write_place(const Planting *p, int i, int k, FILE *file) {
     char name[3 * RULE_NAME];
     const char *formula = planted_right_formula(i, k);
     if (tensor_error()) return false;
-    name_place(p, i, k, name);
+    planted_name(p, i, k, name);
     fprintf(file, "{\"line\":%d,\"input\":%d", i, k);
     json_write_member(file, "name", name);
     json_write_member(file, "formula", formula ? formula : "");
@@ -87,12 +86,6 @@ static bool write_place(const Planting *p, int i, int k, FILE *file) {
     const bool done = write_names(p, i, file);
     fprintf(file, "]}");
     return done && !tensor_error();
-}
-
-static PlantedLine *planted_line(const Planting *p, int i) {
-    PlantedLine *line = p->first;
-    while (line && line->number != i) line = line->next;
-    return line;
 }
 
 /* All inputs of line i. Without its hook the line has its own backward. */

@@ -94,17 +94,10 @@ static bool same(const Trial *t, const double *a, const double *b, double factor
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
-static bool is_op(const char *ops, const char *op) {
-    const size_t n = strlen(op);
-    for (const char *at = strstr(ops, op); at; at = strstr(at + 1, op))
-        if ((at == ops || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
-    return false;
-}
-
-/* The formula of a row of rule_mistakes for this line; NULL if it has none. */
-static const char *formula_in(const Trial *t, const RuleMistake *m) {
+/* The formula of a row of mistakes.def for this line; NULL if it has none. */
+static const char *formula_in(const Trial *t, const MistakeRow *m) {
     const char *formula = t->rule->input < 3 ? m->formula[t->rule->input] : NULL;
-    return formula && is_op(m->ops, t->op) ? formula : NULL;
+    return formula && mistake_is_of(m, t->op) ? formula : NULL;
 }
 
 /* Does the formula compute these numbers? */
@@ -116,12 +109,20 @@ static bool computes(Trial *t, const char *formula, double *const numbers[DRAWS]
 }
 
 /* The first mistake that computes these numbers; NULL if there is none. */
-static const RuleMistake *find_mistake(Trial *t, double *const numbers[DRAWS]) {
-    for (int i = 0; i < rule_num_mistakes && !tensor_error(); i++) {
-        const RuleMistake *m = &rule_mistakes[i];
+static const MistakeRow *find_mistake(Trial *t, double *const numbers[DRAWS]) {
+    for (int i = 0; i < num_mistake_rows && !tensor_error(); i++) {
+        const MistakeRow *m = &mistake_rows[i];
         if (m->id && formula_in(t, m) && computes(t, formula_in(t, m), numbers)) return m;
     }
     return NULL;
+}
+
+/* Is it a formula of this line, and not right? Where the right gradient is NaN, nobody knows. */
+static bool is_wrong(Trial *t, const char *formula) {
+    bool finite = true;
+    for (int64_t i = 0; i < t->n; i++) finite = finite && isfinite(t->right[0][i]);
+    return rule_parse(t->tried, formula, t->scope) && by_formula(t, t->tried, t->dy[0], t->other) &&
+           !(finite && same(t, t->right[0], t->other, 1));
 }
 
 /* A text with the lesson's names. */
@@ -129,12 +130,18 @@ static void say(const Trial *t, const char *text, char said[320]) {
     planted_say(t->planting, t->line->number, t->rule->input, &t->rule->kept, text, said);
 }
 
+static void say_computes(const Trial *t, const MistakeRow *m, char said[320]) {
+    char text[320];
+    snprintf(text, sizeof text, "It is %s", m->computes);
+    say(t, text, said);
+}
+
 /* ---- what is right for some numbers ---------------------------------------------------------- */
 
 /* The rule of the line as a formula, which computes its gradients; NULL if none is known. */
 static const char *right_formula(Trial *t) {
-    for (int i = 0; i < rule_num_mistakes && !tensor_error(); i++) {
-        const RuleMistake *m = &rule_mistakes[i];
+    for (int i = 0; i < num_mistake_rows && !tensor_error(); i++) {
+        const MistakeRow *m = &mistake_rows[i];
         if (!m->id && formula_in(t, m) && computes(t, formula_in(t, m), t->right))
             return formula_in(t, m);
     }
@@ -161,12 +168,12 @@ static void look_behind(Trial *t) {
     bool done = draw_values(t);
     for (int d = 0; d < DRAWS && done; d++)
         done = by_formula(t, &t->rule->formula, t->dy[d], t->own[d]);
-    const RuleMistake *m = done ? find_mistake(t, t->own) : NULL;
+    const MistakeRow *m = done ? find_mistake(t, t->own) : NULL;
     if (m && computes(t, right, t->own)) m = NULL;
     tape_end();
     *t->rule->formula.complaint = '\0';
     if (!m) return;
-    say(t, m->sentence, said);
+    say_computes(t, m, said);
     snprintf(t->rule->why, sizeof t->rule->why,
              "It is right for these numbers, but not for all. %.260s", said);
 }
@@ -245,8 +252,8 @@ static void say_why(Trial *t) {
     const size_t size = sizeof t->rule->why;
     const double c = factor_of(t);
     if (t->rule->mistake) {
-        say(t, t->rule->mistake->sentence, why);
-        say(t, t->rule->mistake->question, t->rule->question);
+        say_computes(t, t->rule->mistake, why);
+        say(t, t->rule->mistake->asks, t->rule->question);
     } else if (!same(t, t->own[DRAWS], t->own[0], 2)) say_not_linear(t);
     else if (is_zero(t)) snprintf(why, size, "It is 0 everywhere.");
     else if (c == -1 || (isfinite(c) && fabs(c + 1) < 1e-9))
@@ -327,7 +334,8 @@ bool rule_judge(Planting *p) {
     return true;
 }
 
-const char *planted_right_formula(int i, int k) {
+/* The formula, if it is wrong for input k of line i, which has no hook; for NULL, a right one. */
+static const char *wrong_or_right(int i, int k, const char *formula) {
     TapeLine shown;
     const char *found = NULL;
     PlantedRule *rule = calloc(1, sizeof *rule);
@@ -340,9 +348,19 @@ const char *planted_right_formula(int i, int k) {
     line.moves = done && planted_moves(t.op);
     done = done && prepare(&t);
     for (int d = 0; d < DRAWS && done; d++) done = by_line(&t, t.dy[d], t.right[d]);
-    if (done) found = right_formula(&t);
+    if (done && !formula) found = right_formula(&t);
+    else if (done && is_wrong(&t, formula)) found = formula;
     end(&t);
     tensor_release(rule->kept);
     free(rule);
     return found;
+}
+
+const char *planted_right_formula(int i, int k) { return wrong_or_right(i, k, NULL); }
+
+bool planted_is_wrong(const Planting *p, int i, int k, const char *formula) {
+    PlantedLine *line = planted_line(p, i);
+    if (line && !tape_register_hook(i, NULL, NULL)) return false;
+    const bool wrong = wrong_or_right(i, k, formula) != NULL;
+    return (!line || planted_hook_on(line)) && wrong;
 }

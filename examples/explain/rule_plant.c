@@ -198,11 +198,17 @@ bool planted_leads_to(const Planting *p, const char *name, int i, int k) {
 
 /* ---- planting -------------------------------------------------------------------------------- */
 
+PlantedLine *planted_line(const Planting *p, int i) {
+    PlantedLine *line = p->first;
+    while (line && line->number != i) line = line->next;
+    return line;
+}
+
 static PlantedLine *line_at(Planting *p, int number) {
     PlantedLine **place = &p->first;
     TapeLine line;
-    while (*place && (*place)->number != number) place = &(*place)->next;
-    if (*place) return *place;
+    if (planted_line(p, number)) return planted_line(p, number);
+    while (*place) place = &(*place)->next;
     *place = calloc(1, sizeof **place);
     if (!*place) return tensor_fail("out of memory for a rule");
     (*place)->number = number;

@@ -86,19 +86,4 @@ bool rule_all_right(const Planting *planting);
 /* The tape must have ended, or have no planted line. */
 void rule_free(Planting *planting);
 
-/* ---- mistakes: rule_mistakes.c --------------------------------------------------------------- */
-
-/* A mistake of the exercises that a formula can say; without an id a right formula; the id is "" if
- * no exercise has it. In the texts {y}, {dy}, {x} and so on stand for the lesson's names of the
- * line's tensors, {own} for the input that gets the gradient, {s} and {1/s} for the op's number. */
-typedef struct {
-    const char *ops; /* between blanks */
-    const char *id;
-    const char *formula[3]; /* of each input, in the names of the op's call; NULL: is right */
-    const char *sentence;
-    const char *question; /* whose answer is the mend */
-} RuleMistake;
-extern const RuleMistake rule_mistakes[];
-extern const int rule_num_mistakes;
-
 #endif

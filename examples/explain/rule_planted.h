@@ -4,6 +4,8 @@
 
 #include "rule_plant.h"
 
+#include "../common/mistakes.h"
+
 enum { PLANTED_INPUTS = 7 }; /* as many as ag_call takes */
 
 typedef struct {
@@ -13,7 +15,7 @@ typedef struct {
     Tensor *kept;  /* a name of the formula, or NULL */
     bool is_typed; /* by a reader: rule_plant */
     bool is_right;
-    const RuleMistake *mistake;   /* NULL: none that is known */
+    const MistakeRow *mistake;    /* NULL: none that is known */
     char why[320], question[320]; /* or "" */
 } PlantedRule;
 
@@ -32,8 +34,15 @@ bool planted_hook_on(PlantedLine *line);
 /* rule_judge.c: a right formula for the gradient of input k of line i, in the names of the op's
  * call; NULL if none is known, or with an error if memory is out. The line must have no hook. */
 const char *planted_right_formula(int i, int k);
-/* rule_plant.c: does this name lead to input k of line i? */
+/* Is this formula, in the same names, wrong there? The line may have a hook. */
+bool planted_is_wrong(const Planting *planting, int i, int k, const char *formula);
+/* rule_plant.c: the planted line i; NULL if there is none. */
+PlantedLine *planted_line(const Planting *planting, int i);
+/* Does this name lead to input k of line i? */
 bool planted_leads_to(const Planting *planting, const char *name, int i, int k);
+/* rule_box.c: a name that leads to input k of line i, "A", "Y.dV", "Y.db"; the last one may lead
+ * nowhere. */
+void planted_name(const Planting *planting, int i, int k, char name[3 * RULE_NAME]);
 /* "dA" or "d(S / sqrt(d))", the gradient of input k; "db", as in the op's call, for a name with
  * blanks. */
 void planted_gradient(const TapeLine *line, int k, char text[RULE_NAME]);
@@ -52,7 +61,7 @@ bool planted_scope(const Planting *planting, int i, Tensor **kept, RuleScope *sc
 /* A text of a mistake with the names of line i, of whose input k it is: "It is dZ, ..." */
 void planted_say(const Planting *planting, int i, int k, Tensor **kept, const char *text,
                  char said[320]);
-/* Only those of the op's call, y, dy, and the op's numbers, for rule_mistakes. */
+/* Only those of the op's call, y, dy, and the op's numbers, for mistakes.def. */
 bool planted_scope_of_op(int i, Tensor **kept, RuleScope *scope);
 
 #endif

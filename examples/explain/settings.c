@@ -129,7 +129,7 @@ static bool add_formula(LessonOptions *options, const char *formula) {
 
 static bool set_rule(LessonOptions *options, const char *key) {
     if (strchr(key, ':')) return add_formula(options, key);
-    const WrongRule *rule = wrong_find(key);
+    const MistakeRow *rule = wrong_find(key);
     if (!rule && *key) return tensor_fail("there is no rule \"%s\"", key);
     options->rule = rule ? wrong_key(rule) : NULL;
     return true;

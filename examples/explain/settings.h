@@ -27,7 +27,7 @@ typedef struct {
     signed char causal; /* 1: yes, -1: no, 0: the lesson's own; in use, 1 or 0 */
     bool no_scale, no_mask, lengths, window, additive, float32;
     bool train;        /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
-    const char *rule;  /* the key of a wrong rule (wrong.h), or NULL */
+    const char *rule;  /* a known mistake (wrong.h), or NULL */
     const char *words; /* of the tokens, between blanks (words.h); NULL: the lesson's own */
     char part;         /* 'b': the second half of lesson 3, and 'a' the first; 0: both */
     const char *formulas[LESSON_FORMULAS]; /* rules, "A: y * dy" (rule_plant.h), the caller's */
@@ -39,7 +39,7 @@ typedef struct {
 #define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
 
 /* Sets the option with this key, "heads" or "no-scale", to a number that is written as text,
- * "train" too; "rule" to the key of a wrong rule, "" for none; "words" to this text, which stays
+ * "train" too; "rule" to a known mistake, "" for none; "words" to this text, which stays
  * the caller's. "rule" with a value that has a colon, and "formula", add a formula, which stays the
  * caller's. False and an error if there is no such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);

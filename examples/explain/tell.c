@@ -182,16 +182,17 @@ void bet(Lesson *l, Step at, const char *const *options, int answer, const char 
 
 /* Is the rule of this step wrong? If gradients are not added, it is the addition. */
 static bool is_wrong(const Lesson *l, Step at) {
-    if (!l->rule || !wrong_concerns(l->rule, at.line)) return false;
-    return at.kind == (strcmp(wrong_key(l->rule), "assign") == 0 ? 'a' : 'b');
+    if (!l->rule || !wrong_is_planted(&l->planting, at.line)) return false;
+    return at.kind == (mistake_is_of(l->rule, "+=") ? 'a' : 'b');
 }
 
 /* The text of a step whose rule is wrong on purpose. */
 static void write_wrong_text(const Lesson *l) {
-    char text[TEXT];
+    char text[TEXT], wrong[WRONG_TEXT];
+    wrong_says(l->rule, wrong);
     snprintf(text, sizeof text,
              "Here backward is wrong on purpose: %s. It computes %s; right is %s.",
-             wrong_title(l->rule), wrong_formula(l->rule), wrong_right_formula(l->rule));
+             wrong_title(l->rule), wrong, wrong_right(l->rule));
     json_write_string(l->json, text);
 }
 

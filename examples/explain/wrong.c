@@ -1,53 +1,43 @@
-/* wrong.c - wrong rules: see wrong.h.
- *
- * A rule is a formula that is planted on its lines (rule_plant.h), as a reader can plant others;
- * only "assign" is wrong outside of every op, and no formula. */
+/* wrong.c - known mistakes in the lines of a tape: see wrong.h. */
 #include "wrong.h"
 
 #include "../../autograd/autograd.h"
 #include "json.h"
+#include "rule_planted.h"
 
-#include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-struct WrongRule {
-    const char *key, *title, *wrong, *right;
-    bool (*concerns)(const TapeLine *line); /* would the rule change its dx? It has a gradient */
-    const char *formula;                    /* the rule; NULL: = in place of += */
-    const char *scaled;                     /* the same for masked_softmax, or NULL */
-};
+/* ---- the list -------------------------------------------------------------------------------- */
 
-/* ---- softmax without its sum ----------------------------------------------------------------- */
-
-static bool is_op(const TapeLine *line, const char *name) { return strcmp(line->op, name) == 0; }
-
-static bool is_zero(const Tensor *x) { return tensor_sum_of_squares(x) == 0; }
-
-/* Weights that are all 0 have the right gradient, 0, by both rules. */
-static bool is_softmax(const TapeLine *line) {
-    return (is_op(line, "softmax") || is_op(line, "masked_softmax")) && !is_zero(line->out);
+const MistakeRow *wrong_find(const char *key) {
+    for (const MistakeRow *m = mistake_rows; m < mistake_rows + num_mistake_rows; m++)
+        if (m->id && *m->id && (strcmp(m->id, key) == 0 || strcmp(wrong_key(m), key) == 0))
+            return m;
+    return NULL;
 }
 
-/* ---- a transpose that is not undone ---------------------------------------------------------- */
+const char *wrong_key(const MistakeRow *m) { return m->key ? m->key : m->id; }
+const char *wrong_title(const MistakeRow *m) { return m->title ? m->title : m->id; }
 
-/* Do the numbers of a tensor and of a view of all of it stand in the same order? Dimensions of size
- * 1 do not count. */
-static bool same_order(const Tensor *x, const Tensor *view) {
-    int i = 0, j = 0;
-    for (;; i++, j++) {
-        while (i < x->shape.ndim && x->shape.dim[i] == 1) i++;
-        while (j < view->shape.ndim && view->shape.dim[j] == 1) j++;
-        if (i == x->shape.ndim || j == view->shape.ndim) return true;
-        if (x->shape.dim[i] != view->shape.dim[j] || x->stride[i] != view->stride[j]) return false;
-    }
+void wrong_says(const MistakeRow *m, char text[WRONG_TEXT]) {
+    mistake_plain(m->computes, text, WRONG_TEXT);
+    text[strlen(text) - 1] = '\0'; /* the full stop */
 }
 
-static bool is_transpose(const TapeLine *line) {
-    return is_op(line, "transpose") && !same_order(line->in[0], line->out);
+const char *wrong_right(const MistakeRow *m) {
+    char op[RULE_NAME];
+    int k = 0;
+    snprintf(op, sizeof op, "%.*s", (int)strcspn(m->of, " "), m->of);
+    const MistakeRow *right = mistake_find(op, NULL);
+    for (int i = 2; i >= 0; i--)
+        if (m->formula[i]) k = i;
+    return right ? right->formula[k] : "the library's backward";
 }
 
 /* ---- = in place of += ------------------------------------------------------------------------ */
+
+static bool is_assign(const MistakeRow *m) { return mistake_is_of(m, "+="); }
 
 /* Counts the inputs that are x, of all lines with a gradient. */
 static int uses_of(const Tensor *x) {
@@ -60,117 +50,75 @@ static int uses_of(const Tensor *x) {
 
 static unsigned shared_inputs(const TapeLine *line) {
     unsigned shared = 0;
-    for (int k = 0; k < line->n_in; k++)
+    for (int k = 0; k < line->n_in && line->out->grad_fn; k++)
         if (line->in[k] && line->in[k]->requires_grad && uses_of(line->in[k]) > 1)
             shared |= 1u << k;
     return shared;
 }
 
-static bool reads_shared_input(const TapeLine *line) { return shared_inputs(line) != 0; }
-
-/* ---- dropout without 1 / (1 - p) ------------------------------------------------------------- */
-
-static bool is_dropout(const TapeLine *line) {
-    return is_op(line, "dropout") && line->number > 0 && !is_zero(line->out);
-}
-
-/* ---- a mask that multiplies ------------------------------------------------------------------ */
-
-/* Does a row have no allowed key? Rows of weights sum to 1 or to 0. */
-static bool has_empty_row(const TapeLine *line) {
-    const Tensor *const weights = line->out;
-    if (!is_op(line, "masked_softmax")) return false;
-    const int64_t n = tensor_numel(weights);
-    const int64_t keys = weights->shape.dim[weights->shape.ndim - 1];
-    double *y = malloc((size_t)n * sizeof *y);
-    bool found = false;
-    if (!y) return tensor_fail("out of memory");
-    if (tensor_to_doubles(weights, y))
-        for (int64_t row = 0; row < n; row += keys) {
-            double sum = 0;
-            for (int64_t k = 0; k < keys; k++) sum += y[row + k];
-            found = found || sum == 0;
-        }
-    free(y);
-    return found;
-}
-
-/* The weights are w = p m / sum(p m), where p is softmax without a mask, and m is 0 for the masked
- * keys and 1 for the others. In a row with an allowed key w is y, and dx is right; in a row without
- * one w is 0 / 0, NaN, and so is dx = w (dy - sum(w dy)). Rows of y sum to 1 or to 0, so w is
- * y / sum(y). */
-#define MASK "scale * (y / sum(y)) * (dy - sum(y / sum(y) * dy))"
-
-/* ---- the rules ------------------------------------------------------------------------------- */
-
-static const WrongRule rules[] = {
-    {"softmax", "softmax without its sum", "dx = y dy", "dx = y (dy - sum(y dy))", is_softmax,
-     "y * dy", "scale * y * dy"},
-    {"transpose", "a transpose that is not undone", "dx = dy, row by row in the shape of x",
-     "dx = dy'", is_transpose, "dy", NULL},
-    {"assign", "= in place of +=", "x.grad = dx, from each line that reads x",
-     "x.grad += dx, from each line that reads x", reads_shared_input, NULL, NULL},
-    {"dropout", "dropout without 1 / (1 - p)", "dx = dy where kept, else 0",
-     "dx = dy / (1 - p) where kept, else 0", is_dropout, "dy * kept", NULL},
-    {"mask", "a mask that multiplies", "w = p m / sum(p m), dx = w (dy - sum(w dy))",
-     "dx = y (dy - sum(y dy)), 0 where masked", has_empty_row, MASK, MASK},
-};
-enum { RULES = sizeof rules / sizeof *rules };
-
-const WrongRule *wrong_find(const char *key) {
-    for (int i = 0; i < RULES; i++)
-        if (strcmp(rules[i].key, key) == 0) return &rules[i];
-    return NULL;
-}
-
-const char *wrong_key(const WrongRule *rule) { return rule->key; }
-const char *wrong_title(const WrongRule *rule) { return rule->title; }
-const char *wrong_formula(const WrongRule *rule) { return rule->wrong; }
-const char *wrong_right_formula(const WrongRule *rule) { return rule->right; }
-
-/* Does the line have a gradient that the rule changes? */
-static bool changes(const WrongRule *rule, const TapeLine *line) {
-    return line->out->grad_fn && line->n_in > 0 && rule->concerns(line);
-}
-
-bool wrong_concerns(const WrongRule *rule, int i) {
-    TapeLine line;
-    return tape_line(i, &line) && changes(rule, &line);
-}
-
-/* The formula of the rule on this line. */
-static const char *formula_on(const WrongRule *rule, const TapeLine *line) {
-    return rule->scaled && is_op(line, "masked_softmax") ? rule->scaled : rule->formula;
-}
-
-int wrong_apply(const WrongRule *rule, Planting *planting) {
+static int plant_assign(Planting *planting) {
     TapeLine line;
     int lines = 0;
-    for (int i = 0; tape_line(i, &line); i++) {
-        if (!changes(rule, &line)) continue;
-        lines += rule->formula
-                     ? rule_plant_at(planting, i, 0, line.out->name, formula_on(rule, &line))
-                     : rule_plant_assign(planting, i, shared_inputs(&line));
-    }
+    for (int i = 0; tape_line(i, &line); i++)
+        if (shared_inputs(&line)) lines += rule_plant_assign(planting, i, shared_inputs(&line));
     return lines;
 }
 
-static bool changes_any(const WrongRule *rule) {
+/* ---- what a mistake changes ------------------------------------------------------------------ */
+
+typedef struct {
+    int line, k;
+    const char *formula;
+} Place;
+
+/* The next gradient of the open tape that the mistake changes; false after the last one. */
+static bool next_place(const MistakeRow *m, const Planting *planting, Place *at) {
     TapeLine line;
-    for (int i = 0; tape_line(i, &line); i++)
-        if (changes(rule, &line)) return true;
+    for (at->k++; tape_line(at->line, &line); at->line++, at->k = 0)
+        for (; at->k < 3 && tape_line(at->line, &line); at->k++) {
+            const MistakeRow *row = mistake_find(line.op, m->id);
+            at->formula = row && at->k < line.n_in ? row->formula[at->k] : NULL;
+            if (at->formula && planted_has_gradient(&line, at->k) &&
+                planted_is_wrong(planting, at->line, at->k, at->formula))
+                return true;
+        }
     return false;
 }
 
-/* ["A: y * dy", "B: y * dy"]: the rule as rules of rule_plant.h, none if it is no formula. */
-static void write_formulas(FILE *file, const WrongRule *rule) {
+int wrong_apply(const MistakeRow *m, Planting *planting) {
+    char name[3 * RULE_NAME];
+    int planted = is_assign(m) ? plant_assign(planting) : 0;
+    for (Place at = {0, -1, NULL}; next_place(m, planting, &at);) {
+        planted_name(planting, at.line, at.k, name);
+        planted += rule_plant_at(planting, at.line, at.k, name, at.formula);
+    }
+    return planted;
+}
+
+bool wrong_is_planted(const Planting *planting, int i) {
+    const PlantedLine *line = planted_line(planting, i);
+    for (int k = 0; line && k < PLANTED_INPUTS; k++)
+        if (line->rules[k] && !line->rules[k]->is_typed) return true;
+    return line && line->assigned;
+}
+
+/* ---- the menu -------------------------------------------------------------------------------- */
+
+static bool changes_any(const MistakeRow *m, const Planting *planting) {
     TapeLine line;
+    bool any = next_place(m, planting, &(Place){0, -1, NULL});
+    for (int i = 0; !any && is_assign(m) && tape_line(i, &line); i++) any = shared_inputs(&line);
+    return any;
+}
+
+/* ["A: y * dy", "B: y * dy"] */
+static void write_formulas(FILE *file, const MistakeRow *m, const Planting *planting) {
     const char *before = "";
-    char text[160];
+    char name[3 * RULE_NAME], text[3 * RULE_NAME + RULE_TEXT];
     fprintf(file, ",\n\"formulas\":[");
-    for (int i = 0; tape_line(i, &line) && rule->formula; i++) {
-        if (!changes(rule, &line)) continue;
-        snprintf(text, sizeof text, "%s: %s", line.out->name, formula_on(rule, &line));
+    for (Place at = {0, -1, NULL}; next_place(m, planting, &at);) {
+        planted_name(planting, at.line, at.k, name);
+        snprintf(text, sizeof text, "%s: %s", name, at.formula);
         fputs(before, file);
         json_write_string(file, text);
         before = ",";
@@ -178,17 +126,19 @@ static void write_formulas(FILE *file, const WrongRule *rule) {
     putc(']', file);
 }
 
-void wrong_write(FILE *file) {
+void wrong_write(FILE *file, const MistakeRow *used, const Planting *planting) {
     const char *before = "{\"key\":";
+    char wrong[WRONG_TEXT];
     fprintf(file, ",\n\"rules\":[");
-    for (int i = 0; i < RULES; i++) {
-        if (!changes_any(&rules[i])) continue;
+    for (const MistakeRow *m = mistake_rows; m < mistake_rows + num_mistake_rows; m++) {
+        if ((!m->key && m != used) || !changes_any(m, planting)) continue;
+        wrong_says(m, wrong);
         fputs(before, file);
-        json_write_string(file, rules[i].key);
-        json_write_member(file, "title", rules[i].title);
-        json_write_member(file, "wrong", rules[i].wrong);
-        json_write_member(file, "right", rules[i].right);
-        write_formulas(file, &rules[i]);
+        json_write_string(file, wrong_key(m));
+        json_write_member(file, "title", wrong_title(m));
+        json_write_member(file, "wrong", wrong);
+        json_write_member(file, "right", wrong_right(m));
+        write_formulas(file, m, planting);
         putc('}', file);
         before = ",\n {\"key\":";
     }

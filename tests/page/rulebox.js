@@ -66,7 +66,7 @@ async function namedMistake() {
     const link = where(), own = step().part.dx, off = all("#step .tab.main .c.off");
     const differs = own.map((x, i) => Math.abs(x - right[i]) > 1e-9);
     expect(document.activeElement === $("#step"), `${what}: the focus stays in the box`);
-    expect(/Wrong: no sum\. It is A \* dA: the sum over the row is missing\./.test(said()), `${what}: ${said()}`);
+    expect(/Wrong: no sum\. It is A \* dA, without the sum over the row\./.test(said()), `${what}: ${said()}`);
     expect(off.length === differs.filter(Boolean).length && off.length > 0, `${what}: ${off.length} cells are marked`);
     for (const cell of off) {
         const label = cell.getAttribute("aria-label"), i = Number(cell.dataset.i);
@@ -160,7 +160,7 @@ async function otherRules() {
     enter("dY @ V'");
     expect(said() === "Right.", `with typed numbers: ${said()}`);
     enter("dY @ V");
-    expect(/^It is right for these numbers, but not for all\. It is dY @ V: V is not transposed/.test(said()), `a transpose less: ${said()}`);
+    expect(/^It is right for these numbers, but not for all\. It is dY times V, where V is not transposed/.test(said()), `a transpose less: ${said()}`);
     button("take back").click();
     expect(where().includes("set=") && !hasRules(state.lesson), "the typed numbers are taken back, too");
     await go("#2/b4.0&exercise" + equal);

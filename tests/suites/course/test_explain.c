@@ -814,6 +814,8 @@ START_TEST(training_is_sgd) {
     const Json *right = json_get(training, "right");
     const Json *wrong = json_get(training, "wrong");
     const bool has_rule = *json_text(tree, "rule", "") != '\0';
+    const int half = options.part ? 'b' : '0' + cases[part].number;
+    ck_assert_int_eq(has_rule, r < RULES && strchr(rules[r].lessons, half));
     const double rate = json_get(training, "rate")->number, loss = value(find("loss"), 0);
     ck_assert_int_eq(wrong != NULL, has_rule);
     ck_assert(json_number(json_at(right, LESSON_STEPS - 1)) < 0.4 * loss);

@@ -27,8 +27,8 @@ static Tensor *mask_of(Shape shape) {
 }
 
 /* (2, Q, K): lengths for a batch of 2. */
-static Tensor *lengths_of(int64_t most) {
-    return tape_own(tensor_from_int64s(SHAPE(2), (int64_t[]){most - 1, most}));
+static Tensor *lengths_of(int64_t first, int64_t second) {
+    return tape_own(tensor_from_int64s(SHAPE(2), (int64_t[]){first, second}));
 }
 
 static Tensor *targets_of(int64_t n) {
@@ -97,7 +97,9 @@ static Tensor *targets_of(int64_t n) {
     CASE(softmax, ag_softmax(in[0], -1), "y * (dy - sum(y * dy))", NULL, NULL, D(3, 4))                                 \
     CASE(log_softmax, ag_log_softmax(in[0], -1), "dy - exp(y) * sum(dy)", NULL, NULL, D(3, 4))                          \
     CASE(logsumexp, ag_logsumexp_dim(in[0], -1, true), "exp(x - y) * dy", NULL, NULL, D(3, 4))                          \
-    CASE(masked_softmax, ag_masked_softmax(in[0], lengths_of(4)), "y * (dy - sum(y * dy))", NULL,                       \
+    CASE(masked_softmax, ag_masked_softmax(in[0], lengths_of(3, 4)), "y * (dy - sum(y * dy))",                          \
+         NULL, NULL, D(2, 3, 4))                                                                                        \
+    CASE(masked_empty, ag_masked_softmax(in[0], lengths_of(0, 4)), "y * (dy - sum(y * dy))", NULL,                      \
          NULL, D(2, 3, 4))                                                                                              \
     CASE(attention_weights, ag_attention_weights(in[0], 0.4, (AttentionMask){.causal = true}, 1),                       \
          "scale * y * (dy - sum(y * dy))", NULL, NULL, D(2, 3, 4))                                                      \
@@ -269,6 +271,9 @@ static const struct {
     {"attention_weights", 0, "0.16 * y * (dy - sum(y * dy))", "scale_squared"},
     {"attention_weights", 0, "y * dy * s", "no_sum"},
     {"masked_softmax", 0, "y * dy", "no_sum"},
+#define W "(y / sum(y))"
+    {"masked_empty", 0, W " * dy - " W " * sum(" W " * dy)", "mask_multiplies"},
+    {"transpose", 0, "1 * dy", "not_undone"},
     {"scale", 0, "dy", "no_scale"},
     {"scale", 0, "dy / scale", "divided"},
     {"scale", 0, "dy * s * s", "squared"},
@@ -335,27 +340,27 @@ START_TEST(a_mistake_is_named) {
     ck_assert(*rule->why && *rule->question && !strpbrk(rule->why, "{}"));
     ck_assert_msg(!strpbrk(rule->question, "{}"), "%s", rule->question);
     ck_assert_ptr_null(strstr(rule->why, "  "));
-    ck_assert_msg(worst_of_page() > 1e-4, "%s", mistakes[_i].formula);
+    ck_assert_msg(!(worst_of_page() <= 1e-4), "%s", mistakes[_i].formula); /* it may be NaN */
     close_tape();
 }
 END_TEST
 
 /* Each formula of the table of mistakes is tested here. */
 START_TEST(every_mistake_is_tested) {
-    for (int m = 0; m < rule_num_mistakes; m++)
+    for (int m = 0; m < num_mistake_rows; m++)
         for (int k = 0; k < INPUTS; k++) {
-            bool found = !rule_mistakes[m].id || !rule_mistakes[m].formula[k];
+            bool found = !mistake_rows[m].id || !mistake_rows[m].formula[k];
             for (int i = 0; i < COUNT(mistakes); i++) {
                 TapeLine line;
-                if (!rule_mistakes[m].id || strcmp(mistakes[i].id, rule_mistakes[m].id) != 0 ||
+                if (!mistake_rows[m].id || strcmp(mistakes[i].id, mistake_rows[m].id) != 0 ||
                     mistakes[i].k != k)
                     continue;
                 open_tape(find_case(mistakes[i].name));
                 last_line(&line);
-                found = found || strstr(rule_mistakes[m].ops, line.op);
+                found = found || strstr(mistake_rows[m].of, line.op);
                 close_tape();
             }
-            ck_assert_msg(found, "%s of %s", rule_mistakes[m].id, rule_mistakes[m].ops);
+            ck_assert_msg(found, "%s of %s", mistake_rows[m].id, mistake_rows[m].of);
         }
 }
 END_TEST
@@ -395,9 +400,8 @@ START_TEST(right_for_these_numbers) {
     plant(0, "dy @ b");
     ck_assert(rule_judge(&planting) && rule_all_right(&planting));
     ck_assert_ptr_null(rule_of(0)->mistake);
-    ck_assert_str_eq(rule_of(0)->why,
-                     "It is right for these numbers, but not for all. It is dy @ b: "
-                     "b is not transposed.");
+    ck_assert_str_eq(rule_of(0)->why, "It is right for these numbers, but not for all. It is dy "
+                                      "times b, where b is not transposed.");
     plant(0, "dy @ b'");
     ck_assert(rule_judge(&planting) && rule_all_right(&planting));
     ck_assert_str_eq(rule_of(0)->why, "");
@@ -771,7 +775,7 @@ static const struct {
     {"lesson 2\nrule d(K'): Q' @ dS", "right", ""},
     {"lesson 2\nrule K': dK''", "right", ""},
     {"lesson 2\nrule K: d(K')'", "right", ""},
-    {"lesson 2\nrule K': dy", "wrong", ""},
+    {"lesson 2\nrule K': dy", "wrong", "not_undone"},
     {"lesson 2\nrule E^2: 2 * E * d(E^2)", "right", ""},
     {"lesson 2\nrule dE: 2 * E * dE\xc2\xb2", "right", ""},
     {"lesson 2\nrule V: AT @ dY", "right", ""},
@@ -829,22 +833,22 @@ END_TEST
 static const struct {
     const char *request, *why, *question;
 } said[] = {
-    {"lesson 2\nrule A: y * dy", "It is A * dA: the sum over the row is missing.",
+    {"lesson 2\nrule A: y * dy", "It is A * dA, without the sum over the row.",
      "If one number of Z grows, what happens to the other numbers of A in its row?"},
     {"lesson 2\nrule A: A * (dA - mean(A * dA))",
-     "It takes the mean of A * dA over the row, in place of the sum.",
+     "It is A * (dA - mean(A * dA)), with a mean over the row in place of the sum.",
      "The numbers of a row of A are weights that sum to 1. Is there something left to divide by?"},
     {"lesson 2\nrule Z: dZ * 2", "It is dZ times 2, but forward multiplies by 0.5.",
      "If a number of S grows by 1, does its number of Z grow by 0.5 or by 2?"},
-    {"lesson 2\nrule Z: dZ", "It is dZ: the factor 0.5 is missing.",
+    {"lesson 2\nrule Z: dZ", "It is dZ, without the factor 0.5.",
      "If a number of S grows by 1, by how much does its number of Z grow?"},
-    {"lesson 2\nsize 3\nkeys 3\nrule dQ: dS @ K'", "It is dS @ K': K' is not transposed.",
+    {"lesson 2\nsize 3\nkeys 3\nrule dQ: dS @ K'", "It is dS times K', where K' is not transposed.",
      "Which numbers of K' does a number of Q meet on its way to S: a row of K' or a column?"},
-    {"lesson 2\nsize 2\nkeys 2\nqueries 2\nrule dA: dY @ A'", "It multiplies dY by A itself.",
+    {"lesson 2\nsize 2\nkeys 2\nqueries 2\nrule dA: dY @ A'", "It is dY times A itself.",
      "If a number of A grows by 1, does Y grow by numbers of A or of V?"},
-    {"lesson 4\nrule W_q: x' @ dQ", "It is x' @ dQ, the transpose of the gradient of W_q.",
+    {"lesson 4\nrule W_q: x' @ dQ", "It is x' times dQ, the transpose of the gradient of W_q.",
      "Does a row of W_q belong to a column of Q or to a column of x?"},
-    {"lesson 6\nadditive 1\nrule F: dF", "It is dfeatures: the derivative of tanh is missing.",
+    {"lesson 6\nadditive 1\nrule F: dF", "It is dfeatures, without the derivative of tanh.",
      "Where tanh is almost flat, does features change much with q + k?"},
     {"lesson 6\nadditive 1\nrule q + k.dkeys (1, 1, T, E): dy * dy",
      "It does not double when d(q + k) doubles, as a gradient does.", ""},
@@ -899,6 +903,33 @@ START_TEST(the_menu_is_formulas) {
         if (strcmp(menu[i].leaf, "x"))
             ck_assert_msg(same_number(grad_of(menu[i].leaf, 0), wanted, 0), "%s", request);
     }
+    ask_no_more();
+}
+END_TEST
+
+/* A mistake of the list, planted by its id, is recognized as this mistake, and its checks fail: in
+ * at least one lesson, if a tape of the lessons has its op. */
+START_TEST(a_planted_mistake_is_recognized) {
+    static const char *const requests[] = {
+        "1", "2\nqueries 3\nkeys 3\nsize 3", "3", "4", "5", "6", "6\nadditive 1"};
+    static const char *const elsewhere = "add bias layer_norm cross_entropy attention flash +=";
+    const MistakeRow *m = &mistake_rows[_i];
+    int planted = 0;
+    if (!m->id || !*m->id) return;
+    for (int i = 0; i < COUNT(requests); i++) {
+        const char *request = format("lesson %s\nrule %s", requests[i], m->id);
+        get(request);
+        if (json_get(tree, "error")) {
+            ck_assert_ptr_nonnull(strstr(json_text(tree, "error", ""), "has no line that"));
+            continue;
+        }
+        for (const Json *p = json_get(answer, "planted")->first; p; p = p->next) {
+            ck_assert_msg(strcmp(json_text(p, "verdict", ""), "wrong") == 0, "%s", request);
+            ck_assert_msg(strcmp(json_text(p, "mistake", ""), m->id) == 0, "%s", request);
+            planted++;
+        }
+    }
+    ck_assert_msg(planted > 0 || strstr(elsewhere, m->of), "%s of %s", m->id, m->of);
     ask_no_more();
 }
 END_TEST
@@ -960,7 +991,7 @@ START_TEST(rules_of_the_program) {
                                  "--rule \\\"dA: dY @ V'\\\"\""));
     ck_assert_int_eq(run("--lesson=2 '--rule=A: y * dy' --text"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nYour rule is wrong. A: y * dy. The mistake is no_sum. It "
-                                      "is A * dA: the sum over\nthe row is missing.\n"));
+                                      "is A * dA, without the\nsum over the row.\n"));
     ck_assert_int_eq(occurrences(out, "check FAILS"), 1);
     ck_assert_int_eq(run("--lesson 2 --rule 'V: A@dY' --text"), 1);
     ck_assert_str_eq(complaints,
@@ -1016,6 +1047,7 @@ int main(void) {
     tcase_add_loop_test(tcase, all_lines_of_a_lesson, 0, COUNT(lessons));
     tcase_add_loop_test(tcase, mistakes_have_the_lessons_names, 0, COUNT(said));
     tcase_add_loop_test(tcase, rules_of_requests, 0, COUNT(asked));
+    tcase_add_loop_test(tcase, a_planted_mistake_is_recognized, 0, num_mistake_rows);
     add_tests(tcase, the_menu_is_formulas, training_with_rules, several_rules);
     tcase = add_program_case(suite, "the program");
     add_tests(tcase, rules_of_the_program, rules_of_all_lessons, misuse_of_rules);

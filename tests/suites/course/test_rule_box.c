@@ -36,9 +36,9 @@ END_TEST
 
 /* Every mistake asks; a right formula does not. */
 START_TEST(mistakes_ask) {
-    for (int i = 0; i < rule_num_mistakes; i++) {
-        const char *question = rule_mistakes[i].question;
-        ck_assert(!rule_mistakes[i].id == !question);
+    for (int i = 0; i < num_mistake_rows; i++) {
+        const char *question = mistake_rows[i].asks;
+        ck_assert(!mistake_rows[i].id == !question);
         ck_assert_msg(!question || strchr(question, '?') > question, "%s", question);
     }
     get("lesson 2\nbox 1\nrule A: y * dy");
