@@ -115,26 +115,13 @@ static void attention_dk_untransposed(ATTENTION) {
 static bool q_is_k(const Call *c) { return c->size[0] == c->size[1]; }
 
 static const KnownMistake attention_mistakes[] = {
-    {"no_scale", (Function *)attention_no_scale,
-     "dq = ds k and dk = ds' q, where ds is the gradient of the scaled scores.",
-     "What stands in forward between q k' and the softmax?", NULL},
-    {"scale_twice", (Function *)attention_scale_twice,
-     "dq = ds k / D and dk = ds' q / D: the factor 1 / sqrt(D) is there twice.",
-     "How often does forward divide by sqrt(D)?", NULL},
-    {"softmax_no_sum", (Function *)attention_softmax_no_sum,
-     "ds = p dp, and dq and dk are made of it.",
-     "If one score of a query grows, what happens to the weights of its other keys?", NULL},
-    {"dv_untransposed", (Function *)attention_dv_untransposed,
-     "dv = p dy: dv[j] is the sum of p[j][i] dy[i] over i.",
-     "With which weight does query i take v[j]: p[i][j] or p[j][i]?", q_is_k},
-    {"dq_uses_q", (Function *)attention_dq_uses_q,
-     "dq = ds q / sqrt(D): dq[i] is the sum of ds[i][j] q[j] / sqrt(D).",
-     "By which vector is q[i] multiplied in the score of query i and key j?", q_is_k},
-    {"dk_untransposed", (Function *)attention_dk_untransposed,
-     "dk = ds q / sqrt(D): dk[j] is the sum of ds[j][i] q[i] / sqrt(D).",
-     "In which scores is k[j] used: in a row of them or in a column?", q_is_k},
-    {"dv_only", (Function *)attention_dv_only, "dq = 0 and dk = 0.",
-     "Do the weights p change with q and k?", NULL},
+    {"no_scale", .backward = (Function *)attention_no_scale},
+    {"scale_twice", .backward = (Function *)attention_scale_twice},
+    {"softmax_no_sum", .backward = (Function *)attention_softmax_no_sum},
+    {"dv_untransposed", .backward = (Function *)attention_dv_untransposed, .counts = q_is_k},
+    {"dq_uses_q", .backward = (Function *)attention_dq_uses_q, .counts = q_is_k},
+    {"dk_untransposed", .backward = (Function *)attention_dk_untransposed, .counts = q_is_k},
+    {"dv_only", .backward = (Function *)attention_dv_only},
     {0}};
 
 /* = in place of += where a loop adds: of each sum only the last term. It is a query's last key, or

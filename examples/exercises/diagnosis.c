@@ -1,6 +1,8 @@
 /* diagnosis.c - which mistake is it? See diagnosis.h. */
 #include "diagnosis.h"
 
+#include "../common/mistakes.h"
+
 #include "hints.h"
 #include "numbers.h"
 
@@ -164,10 +166,15 @@ __attribute__((format(printf, 2, 3))) static void say(Mark *mark, const char *fo
     va_end(arguments);
 }
 
+/* Its own words, or those of the list for this exercise, in the names of the parameters. */
 static void say_mistake(const Case *c, const KnownMistake *m, int output) {
     const Parameter *p = output >= 0 ? exercise_array(c->e, output) : NULL;
-    say(c->mark, "%s%s code computes this: %s\n%s\n", p ? p->name : "", p ? ": your" : "Your",
-        m->says, m->asks);
+    const MistakeRow *listed = m->says ? NULL : mistake_find(c->e->name, m->id);
+    char says[320], asks[320];
+    mistake_plain(listed ? listed->computes : m->says, says, sizeof says);
+    mistake_plain(listed ? listed->asks : m->asks, asks, sizeof asks);
+    say(c->mark, "%s%s code computes this: %s\n%s\n", p ? p->name : "", p ? ": your" : "Your", says,
+        asks);
 }
 
 /* The number of all elements of a call's arrays. */
@@ -335,12 +342,22 @@ static void explain_outputs(const Case *c) {
                     c->mark->worst_element, c->mark->text, sizeof c->mark->text);
 }
 
+/* The one output that is wrong; -1 if there are several. */
+static int only_wrong(const Case *c) {
+    int only = -1;
+    for (int k = 0; k < MOST_ARRAYS; k++) {
+        if (c->wrong[k] && only >= 0) return -1;
+        if (c->wrong[k]) only = k;
+    }
+    return only;
+}
+
 static void explain_wrong(const Case *c, const KnownMistake *all) {
     say_worst(c, all);
     if (all) {
         c->mark->mistake = all->id;
         c->mark->mistakes[0] = all->id;
-        say_mistake(c, all, -1);
+        say_mistake(c, all, only_wrong(c));
     } else {
         explain_outputs(c);
     }

@@ -24,12 +24,9 @@ static void scale_squared(SCALE) {
 static bool scale_divides(const Call *c) { return c->number[0] != 0; }
 
 static const KnownMistake scale_mistakes[] = {
-    {"no_scale", (Function *)scale_no_scale, "dx = dy. The number s is not used.",
-     "If x[i] grows by 1, by how much does y[i] grow?", NULL},
-    {"divided", (Function *)scale_divided, "dx = dy / s.",
-     "If s = 10 and x[i] grows by 1, does y[i] grow by 10 or by 1/10?", scale_divides},
-    {"squared", (Function *)scale_squared, "dx = s s dy, with s as a factor twice.",
-     "How often does s stand in y = s x?", NULL},
+    {"no_scale", .backward = (Function *)scale_no_scale},
+    {"divided", .backward = (Function *)scale_divided, .counts = scale_divides},
+    {"squared", .backward = (Function *)scale_squared},
     {0}};
 
 static void scale_call(Function *f, const Call *c) {
@@ -102,14 +99,10 @@ static void bias_dx_summed(BIAS) {
 static const KnownMistake bias_mistakes[] = {
     {"db_first_row", (Function *)bias_db_first_row, "db[j] = dy[0][j]. Only one row is in it.",
      "In how many rows of y is b[j] used?", NULL},
-    {"db_mean", (Function *)bias_db_mean,
-     "db[j] is the mean of dy[i][j] over the rows i, a sum divided by rows.",
-     "If b[j] grows by 1, by how much does each of its y[i][j] grow, and all of them together?",
-     NULL},
-    {"dx_summed", (Function *)bias_dx_summed,
-     "dx[i][j] is the sum of dy[r][j] over all rows r, as db[j] is.",
-     "Which elements of y does x[i][j] change, and which does b[j] change?", NULL},
-    {0}};
+    {"db_mean", .backward = (Function *)bias_db_mean},
+    {"dx_summed", .backward = (Function *)bias_dx_summed},
+    {0},
+};
 
 static void bias_call(Function *f, const Call *c) {
     ((__typeof__(bias_backward) *)f)(c->size[0], c->size[1], c->array[0], c->array[1], c->array[2]);
@@ -170,20 +163,11 @@ static void dropout_inverted_mask(DROPOUT) {
 static bool dropout_drops(const Call *c) { return c->number[0] != 0; }
 
 static const KnownMistake dropout_mistakes[] = {
-    {"no_rescale", (Function *)dropout_no_rescale,
-     "dx = dy where kept, else 0. The probability p is not used.",
-     "What does forward do to an element that it keeps?", NULL},
-    {"rescale_by_p", (Function *)dropout_rescale_by_p, "dx = dy / p where kept, else 0.",
-     "Of 10 elements p drops 10 p. By what does forward divide those that stay?", dropout_drops},
-    {"rescale_twice", (Function *)dropout_rescale_twice,
-     "dx = dy / (1 - p)^2 where kept, else 0. An element is rescaled twice.",
-     "How often does forward divide x[i]?", NULL},
-    {"all_elements", (Function *)dropout_all_elements,
-     "dx = dy / (1 - p) everywhere. The mask kept is not used.",
-     "If kept[i] is false and x[i] grows, does y[i] grow?", NULL},
-    {"inverted_mask", (Function *)dropout_inverted_mask,
-     "dx = dy / (1 - p) where not kept, and 0 where kept.",
-     "What does kept[i] = true say: is x[i] in y, or is it dropped?", NULL},
+    {"no_rescale", .backward = (Function *)dropout_no_rescale},
+    {"rescale_by_p", .backward = (Function *)dropout_rescale_by_p, .counts = dropout_drops},
+    {"rescale_twice", .backward = (Function *)dropout_rescale_twice},
+    {"all_elements", .backward = (Function *)dropout_all_elements},
+    {"inverted_mask", .backward = (Function *)dropout_inverted_mask},
     {0}};
 
 static void dropout_call(Function *f, const Call *c) {

@@ -61,9 +61,9 @@ typedef void Function(void); /* a backward, behind its exercise's call() */
 
 typedef struct {
     const char *id;
-    Function *backward;               /* complete and wrong */
-    const char *says;                 /* what the student's code computes */
-    const char *asks;                 /* a question whose answer is the mend */
+    Function *backward; /* complete and wrong */
+    const char *says;   /* what the student's code computes; NULL: both texts stand */
+    const char *asks;   /* in ../common/mistakes.def; a question, answered by the mend */
     bool (*counts)(const Call *call); /* is the id decided on this input? NULL: on all */
 } KnownMistake;
 

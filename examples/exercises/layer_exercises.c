@@ -102,28 +102,13 @@ static bool norm_varies(const Call *c) {
 }
 
 static const KnownMistake norm_mistakes[] = {
-    {"mean_as_constant", (Function *)norm_mean_as_constant,
-     "With g = dy w and r = 1 / sqrt(var + eps): dx = r (g - xhat mean(g xhat)). The mean of x "
-     "counts as a constant.",
-     "If x[i][j] grows by 1, by how much does the mean of its row grow?", NULL},
-    {"variance_as_constant", (Function *)norm_variance_as_constant,
-     "With g = dy w and r = 1 / sqrt(var + eps): dx = r (g - mean(g)). The variance of x counts as "
-     "a constant.",
-     "If the largest x[i][j] of a row grows, does the variance of the row stay?", NULL},
-    {"both_constant", (Function *)norm_both_constant,
-     "dx = dy w / sqrt(var + eps). The mean and the variance of x count as constants.",
-     "If all x of a row grow by 1, y stays as it is. What is then the sum of dx over the row?",
-     NULL},
-    {"no_w", (Function *)norm_no_w, "dx is made of dy in place of dy w.",
-     "If xhat[i][j] grows by 1, by how much does y[i][j] grow?", NULL},
-    {"biased_n_minus_1", (Function *)norm_n_minus_1,
-     "The variance is the sum of (x - mean)^2 divided by n - 1.",
-     "By what does forward divide the sum of squares?", norm_has_two},
-    {"eps_missing", (Function *)norm_eps_missing, "r = 1 / sqrt(var), without eps.",
-     "What is 1 / sqrt(var), if all x of a row are equal?", norm_varies},
-    {"dw_not_normalized", (Function *)norm_dw_not_normalized,
-     "dw[j] is the sum of dy[i][j] x[i][j] over the rows.",
-     "By what is w[j] multiplied in forward?", NULL},
+    {"mean_as_constant", .backward = (Function *)norm_mean_as_constant},
+    {"variance_as_constant", .backward = (Function *)norm_variance_as_constant},
+    {"both_constant", .backward = (Function *)norm_both_constant},
+    {"no_w", .backward = (Function *)norm_no_w},
+    {"biased_n_minus_1", .backward = (Function *)norm_n_minus_1, .counts = norm_has_two},
+    {"eps_missing", .backward = (Function *)norm_eps_missing, .counts = norm_varies},
+    {"dw_not_normalized", .backward = (Function *)norm_dw_not_normalized},
     {"dw_overwritten", (Function *)norm_dw_overwritten, "dw[j] has the term of the last row alone.",
      "w[j] is used in every row. What does = do to the terms of the rows before?", NULL},
     {0}};

@@ -60,23 +60,13 @@ static bool n_is_k(const Call *c) { return c->size[0] == c->size[1]; }
 static bool all_equal(const Call *c) { return m_is_k(c) && n_is_k(c); }
 
 static const KnownMistake product_mistakes[] = {
-    {"da_untransposed", (Function *)product_da_untransposed,
-     "da = dy b: da[i][p] is the sum of dy[i][j] b[j][p] over j.",
-     "Which elements of b does a[i][p] meet in y[i][j]: what is their first index, and what is "
-     "their second?",
-     m_is_k},
-    {"db_untransposed", (Function *)product_db_untransposed,
-     "db = a dy: db[p][j] is the sum of a[p][i] dy[i][j] over i.",
-     "Which elements of a does b[p][j] meet in y[i][j]: what is their first index, and what is "
-     "their second?",
-     n_is_k},
+    {"da_untransposed", .backward = (Function *)product_da_untransposed, .counts = m_is_k},
+    {"db_untransposed", .backward = (Function *)product_db_untransposed, .counts = n_is_k},
     {"swapped", (Function *)product_swapped,
      "da = dy a' and db = b' dy: each gradient is made of its own operand.",
      "If a[i][p] grows by 1, by how much does y[i][j] grow: by an element of a or of b?",
      all_equal},
-    {"da_elementwise", (Function *)product_da_elementwise,
-     "da[i][p] = dy[i][p] b[i][p]: a product element by element, without a sum.",
-     "How many elements of y does a[i][p] change?", all_equal},
+    {"da_elementwise", .backward = (Function *)product_da_elementwise, .counts = all_equal},
     {"only_diagonal", (Function *)product_only_diagonal,
      "da[i][p] = dy[i][p] b[p][p] and db[p][j] = a[p][p] dy[p][j]: one term of each sum.",
      "Over which index does forward not sum? Over which index must backward sum?", all_equal},
@@ -180,19 +170,12 @@ static void linear_dw_mean(LINEAR) {
 }
 
 static const KnownMistake linear_mistakes[] = {
-    {"dw_transposed_indices", (Function *)linear_dw_transposed_indices,
-     "dw = x' dy: dw[o][i] is the sum of dy[r][i] x[r][o] over the rows.",
-     "Does the first index of w count outputs or inputs, and which array has that index?", m_is_k},
-    {"dx_w_transposed", (Function *)linear_dx_w_transposed,
-     "dx = dy w': dx[r][i] is the sum of dy[r][o] w[i][o] over o.",
-     "Which element of w does x[r][i] meet in y[r][o]?", m_is_k},
-    {"db_missing", (Function *)linear_db_missing, "db = 0.",
-     "If b[o] grows by 1, which elements of y change?", NULL},
-    {"db_mean", (Function *)linear_db_mean,
-     "db[o] is the mean of dy[r][o] over the rows, a sum divided by rows.",
-     "b[o] is added in every row. Is there a division in forward?", NULL},
-    {"dw_mean", (Function *)linear_dw_mean, "dw is dy' x / rows, a mean over the rows.",
-     "w is used in every row. Is there a division in forward?", NULL},
+    {"dw_transposed_indices", .backward = (Function *)linear_dw_transposed_indices,
+     .counts = m_is_k},
+    {"dx_w_transposed", .backward = (Function *)linear_dx_w_transposed, .counts = m_is_k},
+    {"db_missing", .backward = (Function *)linear_db_missing},
+    {"db_mean", .backward = (Function *)linear_db_mean},
+    {"dw_mean", .backward = (Function *)linear_dw_mean},
     {0}};
 
 static void linear_call(Function *f, const Call *c) {

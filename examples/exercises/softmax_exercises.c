@@ -46,23 +46,12 @@ static void softmax_sign(SOFTMAX) {
 }
 
 static const KnownMistake softmax_mistakes[] = {
-    {"no_sum", (Function *)softmax_no_sum, "dx[i] = y[i] dy[i].",
-     "If x[i] grows, what happens to the other y[j], which share the sum in the denominator?",
-     NULL},
-    {"plain_sum", (Function *)softmax_plain_sum,
-     "dx[i] = y[i] (dy[i] - S), where S is the sum of dy alone.",
-     "By how much does y[j] change with x[i]: does it depend on how large y[j] is?", NULL},
-    {"mean_of_dy", (Function *)softmax_mean_of_dy,
-     "dx[i] = y[i] (dy[i] - M), where M is the mean of dy.",
-     "In a mean every element has the weight 1 / n. Which weights have the elements here?", NULL},
-    {"y_squared", (Function *)softmax_y_squared,
-     "dx[i] = y[i] (1 - y[i]) dy[i], the derivative of y[i] by x[i] alone.",
-     "Which other elements of y does x[i] change?", NULL},
-    {"sum_not_weighted_by_y_outside", (Function *)softmax_sum_outside,
-     "dx[i] = dy[i] - S, where S is the sum of y dy.", "If y[i] is almost 0, can x[i] change much?",
-     NULL},
-    {"sign", (Function *)softmax_sign, "dx[i] = y[i] (dy[i] + S), where S is the sum of y dy.",
-     "If x[i] grows, do the other y[j] grow or shrink?", NULL},
+    {"no_sum", .backward = (Function *)softmax_no_sum},
+    {"plain_sum", .backward = (Function *)softmax_plain_sum},
+    {"mean_of_dy", .backward = (Function *)softmax_mean_of_dy},
+    {"y_squared", .backward = (Function *)softmax_y_squared},
+    {"sum_not_weighted_by_y_outside", .backward = (Function *)softmax_sum_outside},
+    {"sign", .backward = (Function *)softmax_sign},
     {0}};
 
 static void softmax_call(Function *f, const Call *c) {
@@ -156,13 +145,8 @@ static void masked_no_sum(MASKED) {
 }
 
 static const KnownMistake masked_mistakes[] = {
-    {"no_scale", (Function *)masked_no_scale,
-     "dx = y (dy - S) at the kept, where S is the sum of y dy over the kept. The number s is not "
-     "used.",
-     "If x[i] grows by 1, by how much does the score s x[i] grow?", NULL},
-    {"scale_squared", (Function *)masked_scale_squared,
-     "dx = s s y (dy - S) at the kept, with s as a factor twice.",
-     "y is there already, made of s x. How often does s stand between x and the softmax?", NULL},
+    {"no_scale", .backward = (Function *)masked_no_scale},
+    {"scale_squared", .backward = (Function *)masked_scale_squared},
     {"multiplies_nan", (Function *)masked_multiplies_nan,
      "dx = s y (dy - S) everywhere, where S is the sum of y dy over all elements: the mask selects "
      "nothing, and a masked dy counts as 0 times dy.",
@@ -174,8 +158,7 @@ static const KnownMistake masked_mistakes[] = {
     {"unmasked_gradient", (Function *)masked_unmasked_gradient,
      "dx = s y (dy - S) everywhere, also where keep is false.",
      "y is 0 at a masked element. What is 0 times dy, if that dy is NaN?", NULL},
-    {"no_sum", (Function *)masked_no_sum, "dx = s y dy at the kept.",
-     "If x[i] grows, what happens to the other kept y[j]?", NULL},
+    {"no_sum", .backward = (Function *)masked_no_sum},
     {0}};
 
 static void masked_call(Function *f, const Call *c) {
@@ -293,17 +276,14 @@ static void cross_entropy_ignored_not_zero(CROSS_ENTROPY) {
 }
 
 static const KnownMistake cross_entropy_mistakes[] = {
-    {"no_onehot", (Function *)cross_entropy_no_onehot, "dx = dloss p, where p = softmax(x).",
-     "loss = log(sum of exp(x)) - x[target]. Which of the two terms has the gradient p?", NULL},
+    {"no_onehot", .backward = (Function *)cross_entropy_no_onehot},
     {"only_target", (Function *)cross_entropy_only_target,
      "dx[target] = dloss (p[target] - 1), and 0 everywhere else.",
      "If x[j] of another class grows, does the loss stay the same?", NULL},
     {"dloss_missing", (Function *)cross_entropy_dloss_missing,
      "dx = p - 1 at the target, p elsewhere. The number dloss is not used.",
      "If what comes after it doubles this loss, what happens to the gradient of x?", NULL},
-    {"probabilities_minus_all", (Function *)cross_entropy_minus_all,
-     "dx[j] = dloss (p[j] - 1) for every j.",
-     "What is the sum of a right dx over all classes, if all x may grow together?", NULL},
+    {"probabilities_minus_all", .backward = (Function *)cross_entropy_minus_all},
     {"ignored_not_zero", (Function *)cross_entropy_ignored_not_zero,
      "dx = dloss p for a target below 0.",
      "What is the loss of an ignored target, and what can x change about it?", NULL},

@@ -82,6 +82,8 @@ static void check_mark(const char *mark, const Json *test) {
                   json_text(test, "name", ""), mark, extra(test, "result"), output);
     ck_assert_msg(strcmp(ids, wanted) == 0, "%s, %s: its id is \"%s\"\n%s",
                   json_text(test, "name", ""), mark, ids, output);
+    const char *said = strstr(output, "code computes this: ");
+    ck_assert_msg(!*ids || (said && strchr(said, '?') && !strpbrk(output, "{}")), "%s", output);
     ck_assert_str_eq(json_text(test, "status", ""),
                      strcmp(result, "right") == 0 ? "passed" : "failed");
 }
@@ -275,8 +277,10 @@ START_TEST(words_about_a_result_without_a_name) {
         "da[i][p] += dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; } if (n == k)"
         "for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) { double t = da[i][j]; da[i][j] = da[j][i]; da[j][i] = t; }",
         "da is the transpose of what it should be, where it is square.\n");
-    expect_words(3, "da[i][p] += dy[i][j] * b[j][p]; db[p][j] -= a[i][p] * dy[i][j]; }",
-                 "da: your code computes this: da = dy b");
+    expect_words(
+        3, "da[i][p] += dy[i][j] * b[j][p]; db[p][j] -= a[i][p] * dy[i][j]; }",
+        "da: your code computes this: dy times b, where b is not transposed.\nWhich numbers of b "
+        "does a number of a meet");
 }
 END_TEST
 
