@@ -1,5 +1,6 @@
-/* find.c - the other direction: see find.h. A question shows a wrong backward. The student types an
- * input and a dy, and names the element that is wrong on it; the program computes both results. */
+/* find.c - the other direction: see find.h. A question shows the C of a mistake of an exercise. The
+ * student types an input and a dy, and names the element that is wrong on it; the program computes
+ * both results. */
 #include "find.h"
 
 #include "../common/plural.h"
@@ -16,42 +17,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The wrong backwards. A question shows the text of such a file (exercises.mk), and calls its
- * function, so what is shown is what is computed. */
-static void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]);
-static void cross_entropy_backward(int n, int target, double dloss, double dx[n],
-                                   const double x[n]);
-static void masked_softmax_backward(int n, double s, const bool keep[n], double dx[n],
-                                    const double y[n], const double dy[n]);
-#include "find_cross_entropy.inc"
-#include "find_masked_softmax.inc"
-#include "find_softmax.inc"
-
 typedef struct {
     int exercise;
-    Function *backward;
-    const char *file; /* where it stands */
-    const char *hint; /* after a wrong answer */
+    const char *mistake; /* its id; its C is in find_softmax.inc, which the exercise includes */
+    const char *hint;    /* after a wrong answer */
     int size[MOST_SIZES];
     const char *asks[4]; /* what the student types: parameters, or the x whose softmax is y */
 } Question;
 
 static const Question questions[] = {
     {4,
-     (Function *)softmax_backward,
-     "find_softmax.inc",
+     "mean_of_dy",
      "For which y is the mean of dy equal to the sum of y dy? Take another one.",
      {3},
      {"x", "dy"}},
     {9,
-     (Function *)cross_entropy_backward,
-     "find_cross_entropy.inc",
+     "ignored_not_zero",
      "Which targets are there? Read the text above the function in 09_cross_entropy.c.",
      {3},
      {"x", "target", "dloss"}},
     {5,
-     (Function *)masked_softmax_backward,
-     "find_masked_softmax.inc",
+     "unmasked_gradient",
      "y is 0 where keep is false. Which dy makes 0 times dy something else than 0? You can "
      "type it.",
      {3},
@@ -162,14 +148,16 @@ static void make_y(const Exercise *e, Call *call) {
 }
 
 /* Is the element that the student named wrong? */
-static bool check(const Exercise *e, Function *backward, const Call *call, int element) {
+static bool check(const Exercise *e, const char *id, const Call *call, int element) {
     const int dx = array_named(e, "dx");
+    const KnownMistake *mistake = e->mistakes;
+    while (strcmp(mistake->id, id) != 0) mistake++;
     Calls right = {NULL, 0}, given = {(Call *)call, 1};
     Calls wrong = calls_copy(e, &given);
     right = calls_copy(e, &given);
     bool found = false;
     if (wrong.n && right.n) {
-        e->call(backward, wrong.call);
+        calls_wrong(e, &wrong, mistake);
         calls_right(e, &right);
         const double is = ((double *)wrong.call->array[dx])[element];
         const double should = ((double *)right.call->array[dx])[element];
@@ -187,8 +175,10 @@ static bool check(const Exercise *e, Function *backward, const Call *call, int e
     return found;
 }
 
-static void print_code(const char *file) {
+static void print_code(const Exercise *e) {
     const char *code = "";
+    char file[64];
+    snprintf(file, sizeof file, "find_%s.inc", e->name);
     for (int i = 0; i < num_texts; i++)
         if (strcmp(texts[i].name, file) == 0) code = (const char *)texts[i].text;
     while (*code) {
@@ -212,7 +202,7 @@ static bool try_question(const Question *q, bool *found) {
     for (int i = 0; i < 4 && q->asks[i] && more; i++) more = ask(e, &call, q->asks[i]);
     if (more) make_y(e, &call);
     more = more && ask_element(e, &call, &element);
-    *found = more && check(e, q->backward, &call, element);
+    *found = more && check(e, q->mistake, &call, element);
     call_free(&call);
     return more;
 }
@@ -222,7 +212,7 @@ static int ask_question(const Question *q, int number) {
     bool found = false;
     printf("%d of %d. This backward is wrong, but not on every input (n = %d%s):\n\n", number,
            QUESTIONS, q->size[0], q->exercise == 5 ? ", s = 1" : "");
-    print_code(q->file);
+    print_code(exercise(q->exercise));
     printf("\nType an input on which one of its results is wrong.\n");
     for (int i = 0; i < TRIES && !found; i++) {
         if (i > 0) printf("%s\n", q->hint);
