@@ -45,7 +45,7 @@ void expect_error_like(const char *beginning, const char *part);
 /* ---- texts --------------------------------------------------------------------------------- */
 
 /* The text that printf would print; valid for seven more calls. */
-__attribute__((format(printf, 1, 2))) const char *format(const char *text, ...);
+TENSOR_PRINTF(1, 2) const char *format(const char *text, ...);
 
 int occurrences(const char *text, const char *part); /* how often the part stands in the text */
 
