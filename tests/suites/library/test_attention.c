@@ -922,8 +922,8 @@ static void expect_refusal(int kind, AttentionMask mask, const char *rule) {
     static const char *const name[] = {"dot_product", "additive", "multi_head", "multi_head"};
     Tensor *q = tensor_ones(SHAPE(2, 3, 4));
     Tensor *k = tensor_ones(SHAPE(2, 5, 4));
-    const char *sentence = format("%s_attention: %s", name[kind], format(rule, kind < 2 ? 1 : 2));
-    FAILS(attend(kind, q, k, mask), sentence);
+    FAILS(attend(kind, q, k, mask),
+          format("%s_attention: %s", name[kind], format(rule, kind < 2 ? 1 : 2)));
     RELEASE(q, k);
 }
 

@@ -119,10 +119,8 @@ START_TEST(a_path_that_leads_nowhere) {
     const char *paths[] = {"c",        "third.weight", "first.weight.weight",
                            "first.",   ".first.bias",  "first.c",
                            "firs.bias"};
-    for (int i = 0; i < COUNT(paths); i++) {
-        const char *sentence = format("parameter: Net has no \"%s\"", paths[i]);
-        FAILS(nn_parameter(net, paths[i]), sentence);
-    }
+    for (int i = 0; i < COUNT(paths); i++)
+        FAILS(nn_parameter(net, paths[i]), format("parameter: Net has no \"%s\"", paths[i]));
     FAILS(nn_parameter(net, "first"),
           "parameter: \"first\" is the path of a module: a parameter's ends with its name, "
           "as in \"weight\"");
@@ -884,12 +882,10 @@ START_TEST(positional_encoding_mistakes) {
         ": neither may be negative, and num_hiddens must be even, a sine and a cosine "
         "for each wavelength";
     const int64_t wrong[][2] = {{5, 10}, {-2, 10}, {4, -1}};
-    for (int i = 0; i < 3; i++) {
-        const char *sentence =
-            format("positional_encoding: num_hiddens is %" PRId64 " and max_len %" PRId64 "%s",
-                   wrong[i][0], wrong[i][1], rule);
-        FAILS(nn_positional_encoding_new(wrong[i][0], 0, wrong[i][1]), sentence);
-    }
+    for (int i = 0; i < 3; i++)
+        FAILS(nn_positional_encoding_new(wrong[i][0], 0, wrong[i][1]),
+              format("positional_encoding: num_hiddens is %" PRId64 " and max_len %" PRId64 "%s",
+                     wrong[i][0], wrong[i][1], rule));
     FAILS(nn_positional_encoding_new(4, 2, 10), "dropout: p is 2: a probability lies in [0, 1]");
 
     PositionalEncoding *encoding = nn_positional_encoding_new(4, 0, 10);
@@ -1618,9 +1614,8 @@ START_TEST(sgd_settings_must_make_sense) {
         {{.nesterov = true, .momentum = 0.5, .dampening = 0.25},
          "sgd: nesterov needs a momentum and no dampening; they are 0.5 and 0.25"},
     };
-    for (int i = 0; i < COUNT(mistakes); i++) {
+    for (int i = 0; i < COUNT(mistakes); i++)
         FAILS(nn_sgd_new(linear, mistakes[i].config), mistakes[i].sentence);
-    }
     nn_free(linear);
 }
 END_TEST

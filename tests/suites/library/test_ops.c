@@ -967,9 +967,9 @@ static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int 
                                 const char *must_be) {
     Tensor *right = in[i];
     in[i] = tensor_to(right, dtype);
-    const char *sentence = format("%s: %s is %s: it must be %s; convert it with ag_to", op->name,
-                                  input_of(op, i)->name, tensor_dtype_name(dtype), must_be);
-    FAILS(call_op(s->op, in, s->n, s->number), sentence);
+    FAILS(call_op(s->op, in, s->n, s->number),
+          format("%s: %s is %s: it must be %s; convert it with ag_to", op->name,
+                 input_of(op, i)->name, tensor_dtype_name(dtype), must_be));
     tensor_release(in[i]);
     in[i] = right;
 }
@@ -978,10 +978,11 @@ static void expect_type_refused(const Op *op, const Sample *s, Tensor **in, int 
 static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, int j, int i) {
     Tensor *right = in[i];
     in[i] = tensor_to(right, F32);
-    const char *sentence = format(
-        "%s: %s is float64 and %s is float32: the types must be equal; convert one with ag_to",
-        op->name, input_of(op, j)->name, input_of(op, i)->name);
-    FAILS(call_op(s->op, in, s->n, s->number), sentence);
+    FAILS(
+        call_op(s->op, in, s->n, s->number),
+        format(
+            "%s: %s is float64 and %s is float32: the types must be equal; convert one with ag_to",
+            op->name, input_of(op, j)->name, input_of(op, i)->name));
     tensor_release(in[i]);
     in[i] = right;
 }

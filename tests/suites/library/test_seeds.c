@@ -95,9 +95,7 @@ static void expect_gradients(void *module) {
     Tensor **slots[16];
     int n = parameter_slots(module, slots, 16);
     ck_assert_int_gt(n, 0);
-    for (int i = 0; i < n; i++) {
-        expect(format("d%s", (*slots[i])->name), (*slots[i])->grad);
-    }
+    for (int i = 0; i < n; i++) expect(format("d%s", (*slots[i])->name), (*slots[i])->grad);
 }
 
 static void expect_same(const Tensor *a, const Tensor *b) {

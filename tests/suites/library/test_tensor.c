@@ -504,10 +504,9 @@ END_TEST
  * size_t, the fourth size would be 64. */
 START_TEST(an_impossible_size_is_refused) {
     const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, (INT64_C(1) << 62) + 64};
-    for (int i = 0; i < COUNT(sizes); i++) {
+    for (int i = 0; i < COUNT(sizes); i++)
         FAILS(tensor_cache_alloc(sizes[i]),
               format("out of memory: %lld bytes", (long long)sizes[i]));
-    }
     if (sizeof(size_t) > 4) return; /* else 2^32 + 16 bytes of floats, of which 16 would be there */
     FAILS(tensor_zeros(SHAPE((INT64_C(1) << 30) + 4)), "out of memory: 4294967312 bytes");
     FAILS(tensor_zeros(SHAPE(INT64_C(1) << 29)), "out of memory: 2147483648 bytes");

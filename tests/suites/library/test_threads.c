@@ -416,9 +416,7 @@ START_TEST(sorting_does_not_know_either) {
     }
     ck_assert(tensor_allclose(sorted[0], sorted[1], 0, 0));
     ck_assert(tensor_allclose(order[0], order[1], 0, 0));
-    for (int i = 0; i < 2; i++) {
-        RELEASE(sorted[i], order[i]);
-    }
+    for (int i = 0; i < 2; i++) RELEASE(sorted[i], order[i]);
     tensor_release(x);
 }
 END_TEST

@@ -659,9 +659,8 @@ START_TEST(adamw_settings_must_make_sense) {
         {{.lr = 1, .beta2 = (double)NAN}, "adamw: beta2 is nan: it must be in [0, 1)"},
         {{.lr = 1, .eps = -1}, "adamw: eps is -1: it must not be negative"},
     };
-    for (int i = 0; i < COUNT(mistakes); i++) {
+    for (int i = 0; i < COUNT(mistakes); i++)
         FAILS(nn_adamw_new(linear, mistakes[i].config), mistakes[i].sentence);
-    }
     FAILS(nn_adamw_new(NULL, (AdamWConfig){.lr = 1}), "adamw: the module is NULL");
     nn_free(linear);
 }
