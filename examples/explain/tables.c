@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BLOCKS = 24, TITLE = NAME_TEXT + 40, WORD = 12 };
+enum { MOST_BLOCKS = 24, TITLE = PLACE_TEXT, WORD = 12 };
 
 static const Plan *plan;
 static bool plain;
@@ -212,22 +212,26 @@ static void add_block(Block b) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* "[1, 2]" for matrix i of a tensor, without dimensions of size 1; " head 2" where the lesson has a
- * word for it. */
-static void add_place(char title[TITLE], const TapeTensor *x, int64_t i) {
-    char place[TITLE] = "";
-    const char *panel = json_text(plan->lesson, "columns", "");
-    for (int64_t d = x->rank - 3; d >= 0; d--) {
-        char before[TITLE];
-        if (x->shape[d] == 1) continue;
-        snprintf(before, sizeof before, "%s", place);
-        snprintf(place, sizeof place, "%d%s%.20s", (int)(i % x->shape[d]), *before ? ", " : "",
-                 before);
+void put_place(const Plan *of, const TapeTensor *x, int64_t i, int64_t dims,
+               char text[PLACE_TEXT]) {
+    int64_t place[TENSOR_MAX_DIMS];
+    const char *panel = json_text(of->lesson, "columns", "");
+    const char *before = "[";
+    const bool is_named = x->rank == 3 && *panel;
+    if (x->size < 2) return;
+    for (int64_t d = dims - 1; d >= 0; d--) {
+        place[d] = i % x->shape[d];
         i /= x->shape[d];
     }
-    const size_t n = strlen(title);
-    if (x->rank == 3 && *panel) snprintf(title + n, TITLE - n, " %.20s %d", panel, atoi(place) + 1);
-    else snprintf(title + n, TITLE - n, "[%.30s]", place);
+    if (is_named && x->panels > 1)
+        put_text(text, PLACE_TEXT, " %.20s %d", panel, (int)place[0] + 1);
+    if (is_named && x->panels > 1 && dims > 1) put_text(text, PLACE_TEXT, " ");
+    for (int64_t d = is_named; d < dims; d++) {
+        if (d < x->rank - 2 && x->shape[d] == 1) continue;
+        put_text(text, PLACE_TEXT, "%s%d", before, (int)place[d]);
+        before = ", ";
+    }
+    if (dims > is_named) put_text(text, PLACE_TEXT, "]");
 }
 
 /* The words of a tensor's rows or columns, if there is one for each. */
@@ -273,11 +277,9 @@ static void add_table(const Item *item, int64_t panel) {
         if (panel >= 0 && i != panel) continue;
         b.offset = i * size;
         snprintf(b.title, sizeof b.title, "%s", item->text);
-        if (item->format.exponent) {
-            const size_t n = strlen(b.title);
-            snprintf(b.title + n, sizeof b.title - n, ", in 1e%d", item->format.exponent);
-        }
-        if (x->panels > 1) add_place(b.title, x, i);
+        if (item->format.exponent)
+            put_text(b.title, sizeof b.title, ", in 1e%d", item->format.exponent);
+        if (x->panels > 1) put_place(plan, x, i, x->rank - 2, b.title);
         add_matrix(b);
     }
 }

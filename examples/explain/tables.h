@@ -18,6 +18,12 @@ void paint_plainly(bool plain);
 void paint(const char *color);
 void unpaint(void);
 
+enum { PLACE_TEXT = NAME_TEXT + 40 };
+/* Appends the place of element i in the first dimensions of a tensor: "[1, 0]", row and column;
+ * " head 2 [1, 0]" where the lesson has a word for the panels; nothing for a number alone. */
+void put_place(const Plan *plan, const TapeTensor *x, int64_t i, int64_t dims,
+               char text[PLACE_TEXT]);
+
 /* plan: its lesson has the words of rows and columns, and a name for panels ("head"). */
 void tables_print(const Plan *plan, const Formula *formula);
 

@@ -12,6 +12,7 @@
 #include "worked.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,16 @@ static void print_paragraph(const char *text, int margin) {
         text += length + (text[length] == ' ');
     }
     putchar('\n');
+}
+
+/* A paragraph as printf makes it. */
+TENSOR_PRINTF(2, 3) static void say(int margin, const char *format, ...) {
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    print_paragraph(text, margin);
 }
 
 /* ---- headings -------------------------------------------------------------------------------- */
@@ -105,31 +116,25 @@ static void print_heading(const Step *step, const Formula *f) {
 
 /* Prints the wrong rule that is in use. */
 static void show_wrong_rule(void) {
-    char text[512];
     const char *key = json_text(lesson, "rule", "");
     const Json *rule = json_first(lesson, "rules");
     while (rule && strcmp(json_text(rule, "key", ""), key) != 0) rule = rule->next;
     if (!rule) return;
-    snprintf(text, sizeof text, "Backward is wrong here: %s. Wrong: %s. Right: %s.",
-             json_text(rule, "title", ""), json_text(rule, "wrong", ""),
-             json_text(rule, "right", ""));
     putchar('\n');
-    print_paragraph(text, 0);
+    say(0, "Backward is wrong here: %s. Wrong: %s. Right: %s.", json_text(rule, "title", ""),
+        json_text(rule, "wrong", ""), json_text(rule, "right", ""));
 }
 
 /* Prints the formulas that a reader has planted, and what became of them. */
 static void show_planted(void) {
-    char text[2048];
     for (const Json *rule = json_first(lesson, "planted"); rule; rule = rule->next) {
         const Json *typed = json_get(rule, "typed");
-        const char *mistake = json_text(rule, "mistake", "");
+        const char *mistake = json_text(rule, "mistake", ""), *why = json_text(rule, "why", "");
         if (!typed || typed->number == 0) continue;
-        snprintf(text, sizeof text, "Your rule is %s. %s: %s%s%s%s%s",
-                 json_text(rule, "verdict", ""), json_text(rule, "name", ""),
-                 json_text(rule, "formula", ""), *mistake ? ". The mistake is " : "", mistake,
-                 *json_text(rule, "why", "") ? ". " : "", json_text(rule, "why", ""));
         putchar('\n');
-        print_paragraph(text, 0);
+        say(0, "Your rule is %s. %s: %s%s%s%s%s", json_text(rule, "verdict", ""),
+            json_text(rule, "name", ""), json_text(rule, "formula", ""),
+            *mistake ? ". The mistake is " : "", mistake, *why ? ". " : "", why);
     }
 }
 
@@ -162,52 +167,22 @@ static const char *right_option(const Json *question) {
 
 /* A question with its options and its hint. */
 static void print_question(const char *word, const Json *question) {
-    char text[1024];
+    const char *hint = json_text(question, "hint", "");
     const Json *option = json_first(question, "options");
-    snprintf(text, sizeof text, "%s%s", word, json_text(question, "ask", ""));
-    print_paragraph(text, TERMINAL_MARGIN);
-    for (; option; option = option->next) {
-        snprintf(text, sizeof text, "- %s", option->kind == JSON_STRING ? option->text : "");
-        print_paragraph(text, TERMINAL_MARGIN + 2);
-    }
-    snprintf(text, sizeof text, "Hint: %s", json_text(question, "hint", ""));
-    if (text[6]) print_paragraph(text, TERMINAL_MARGIN);
+    say(TERMINAL_MARGIN, "%s%s", word, json_text(question, "ask", ""));
+    for (; option; option = option->next)
+        say(TERMINAL_MARGIN + 2, "- %s", option->kind == JSON_STRING ? option->text : "");
+    if (*hint) say(TERMINAL_MARGIN, "Hint: %s", hint);
     putchar('\n');
-}
-
-enum { PLACE_TEXT = 160 };
-
-/* "[1, 0]", row and column; " head 2 [1, 0]" where the lesson has a word for the panels; "" for a
- * number alone. */
-static void place_text(const TapeTensor *x, int64_t i, char text[PLACE_TEXT]) {
-    int64_t place[TENSOR_MAX_DIMS];
-    const char *panel = json_text(lesson, "columns", "");
-    const char *before = "[";
-    const bool named = x->rank == 3 && *panel;
-    int n = 0;
-    *text = '\0';
-    if (x->size < 2) return;
-    for (int64_t d = x->rank - 1; d >= 0; d--) {
-        place[d] = i % x->shape[d];
-        i /= x->shape[d];
-    }
-    if (named && x->panels > 1) n = snprintf(text, 40, " %.20s %d ", panel, (int)place[0] + 1);
-    for (int64_t d = named ? 1 : 0; d < x->rank; d++) {
-        if (d < x->rank - 2 && x->shape[d] == 1) continue;
-        n += snprintf(text + n, PLACE_TEXT - (size_t)n, "%s%d", before, (int)place[d]);
-        before = ", ";
-    }
-    snprintf(text + n, PLACE_TEXT - (size_t)n, "]");
 }
 
 /* The cells of a gradient that are 0, as many as a line has room for. */
 static void list_zeros(const TapeTensor *x, char *text, size_t size) {
-    size_t n = 0;
-    for (int64_t i = 0; x->grad && i < x->size && n + 40 < size; i++) {
-        char place[PLACE_TEXT];
+    for (int64_t i = 0; x->grad && i < x->size && strlen(text) + 40 < size; i++) {
+        char place[PLACE_TEXT] = "";
         if (x->grad[i] != 0) continue;
-        place_text(x, i, place);
-        n += (size_t)snprintf(text + n, size - n, "%s%s", n > 0 ? " and " : "0 at ", place);
+        put_place(&plan, x, i, x->rank, place);
+        put_text(text, size, "%s%s", *text ? " and " : "0 at ", place);
     }
 }
 
@@ -241,9 +216,7 @@ static void print_answer(const Json *question) {
         if (terms >= 0) snprintf(text, sizeof text, "%d term%s", (int)terms, plural(terms));
     }
     if (!*text) return;
-    char answer[1100];
-    snprintf(answer, sizeof answer, "Answer: %s", text);
-    print_paragraph(answer, TERMINAL_MARGIN);
+    say(TERMINAL_MARGIN, "Answer: %s", text);
     putchar('\n');
 }
 
@@ -308,12 +281,9 @@ static void show_cover(void) {
  * not. */
 static void show_line(const char *name, const char *place, const char *line, const Recipe *r,
                       const char *makes, const char *result) {
-    char text[LINE_TEXT + 2 * PLACE_TEXT];
     const bool brackets = *place && name[strcspn(name, " (")] == ' ';
-    snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s%s", brackets ? "(" : "", name,
-             brackets ? ")" : "", place, *line ? " = " : "", line, *line ? r->after : "", makes,
-             result);
-    print_paragraph(text, TERMINAL_MARGIN);
+    say(TERMINAL_MARGIN, brackets ? "(%s)%s%s%s%s%s%s" : "%s%s%s%s%s%s%s", name, place,
+        *line ? " = " : "", line, *line ? r->after : "", makes, result);
 }
 
 static void show_mean(const Step *step, const Formula *f, const Recipe *r, int64_t row) {
@@ -331,17 +301,17 @@ static void show_mean(const Step *step, const Formula *f, const Recipe *r, int64
 
 /* A number that only moves says from where: "K[1, 0]". */
 static void source_text(const Formula *f, const Recipe *r, const Worked *w, char line[LINE_TEXT]) {
-    char place[PLACE_TEXT];
+    char place[PLACE_TEXT] = "";
     const bool any = r->form[1] == '*';
     if (w->terms != 1 || w->count == 0) return;
     const char *number = r->form + strcspn(r->form, "@") + 1;
     const Item *from = &f->items[any ? w->elements[0] : strtol(number, NULL, 10)];
-    place_text(from->like, w->elements[any], place);
+    put_place(&plan, from->like, w->elements[any], from->like->rank, place);
     snprintf(line, LINE_TEXT, "%s%s", from->text, place);
 }
 
 static void show_number(const Step *step, const Formula *f, const Recipe *r, int64_t i) {
-    char line[LINE_TEXT], result[NUMBER_TEXT], place[PLACE_TEXT];
+    char line[LINE_TEXT], result[NUMBER_TEXT], place[PLACE_TEXT] = "";
     Worked worked;
     const Item *main = &f->items[f->main];
     if (main->like->size == 0 || step->phase == STEP_START) return;
@@ -350,7 +320,7 @@ static void show_number(const Step *step, const Formula *f, const Recipe *r, int
     worked_line(f, r->form, &worked, more, line);
     if (*r->after) source_text(f, r, &worked, line);
     format_number(step->numbers[i], main->format, result);
-    place_text(main->like, i, place);
+    put_place(&plan, main->like, i, main->like->rank, place);
     const bool is_wrong_sum =
         step->phase == STEP_ADD && strcmp(check_of(step), ", check FAILS") == 0;
     show_line(main->text, place, line, r, is_wrong_sum ? ", but the gradient is " : " = ", result);
@@ -360,19 +330,15 @@ static void show_number(const Step *step, const Formula *f, const Recipe *r, int
 
 /* At the last step: where the reader can write the rule of the lesson. */
 static void show_exercise(void) {
-    char text[160];
     const char *exercise = json_text(lesson, "exercise", "");
     if (!*exercise) return;
-    snprintf(text, sizeof text,
-             "Write it yourself, in C: examples/exercises/%.40s.c. make exercises marks it.",
-             exercise);
-    print_paragraph(text, TERMINAL_MARGIN);
+    say(TERMINAL_MARGIN,
+        "Write it yourself, in C: examples/exercises/%s.c. make exercises marks it.", exercise);
     putchar('\n');
 }
 
 /* False after q. */
 static bool show_step(const Step *step) {
-    char text[FORMULA_TEXT];
     Formula f;
     Recipe r;
     const Json *bet = json_get(lesson, "bet");
@@ -394,8 +360,7 @@ static bool show_step(const Step *step) {
     }
     print_questions(step, true);
     if (stands_at(bet, step)) {
-        snprintf(text, sizeof text, "Your bet was: %.500s", json_text(bet, "ask", ""));
-        print_paragraph(text, TERMINAL_MARGIN);
+        say(TERMINAL_MARGIN, "Your bet was: %s", json_text(bet, "ask", ""));
         print_answer(bet);
     }
     if (step == &plan.steps[plan.num_steps - 1]) show_exercise();
