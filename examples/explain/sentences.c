@@ -37,7 +37,8 @@ static void put_name(const Plan *plan, const Step *step, const char *word,
     const RuledLine *line = &plan->tape.lines[unit->last];
     const Part *part = step->part;
     const char letter = word[*word == 'd'];
-    int tensor = part && letter == 'x' ? part->x : part ? part->y : line->out;
+    int tensor = part ? part->y : line->out;
+    if (letter == 'x') tensor = step->tensor;
     if (letter == 'a') tensor = line->in[line->product.a];
     if (letter == 'b') tensor = line->in[line->product.b];
     if (letter == 'i') {

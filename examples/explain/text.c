@@ -129,7 +129,8 @@ static void show_wrong_rule(void) {
 static void show_planted(void) {
     for (const Json *rule = json_first(lesson, "planted"); rule; rule = rule->next) {
         const Json *typed = json_get(rule, "typed");
-        const char *mistake = json_text(rule, "mistake", ""), *why = json_text(rule, "why", "");
+        const char *mistake = json_text(rule, "mistake", "");
+        const char *why = json_text(rule, "why", "");
         if (!typed || typed->number == 0) continue;
         putchar('\n');
         say(0, "Your rule is %s. %s: %s%s%s%s%s", json_text(rule, "verdict", ""),
