@@ -7,7 +7,7 @@
  * outlives other numbers of the lesson. */
 const exercises = new Map();
 function doneIn({ name }) {
-    if (!exercises.has(name)) exercises.set(name, { done: new Map(), tries: new Map(), open: null });
+    if (!exercises.has(name)) exercises.set(name, { done: new Map(), tries: new Map() });
     return exercises.get(name);
 }
 
@@ -29,12 +29,11 @@ function unwrittenAt(step) {
 /* A right rule that came with the address. */
 const isRightAt = step => plantedAt(step)?.verdict === "right" && !plantedAt(step).why;
 
-/* The steps whose rules are to be written. Lines that are folded into one are unfolded for it, but not mere moves. */
+/* The steps whose rules are to be written. */
 const stepsToWrite = () => state.lesson.steps.filter(step => isWorthwhile(step, placeAt(step)));
-const isFolded = step => step.kind === "backward" && step.unit.isFold && !step.unit.moves;
 
 const isRuleHidden = step => (state.exercise && Controls.isLoading() ? step.kind === "backward"
-    : isExercise() && (isFolded(step) || !!unwrittenAt(step)));
+    : isExercise() && !!unwrittenAt(step));
 
 /* ---- what a step shows whose rule is hidden ----------------------------------------------------------------------- */
 
@@ -64,20 +63,11 @@ function drawWordsOfExercise(box, step) {
     byId("program").hidden = true;
     byId("below").classList.remove("asks");
     if (Controls.isLoading()) return fill(box, el("p", { class: "text" }, whyNoRules()));
-    fill(box, el("p", { class: "text" }, isFolded(step)
-        ? "Several lines are folded into this step. Press o to see them one by one, and to write the rule of each."
-        : [askForRule(step), ", in the box above."]),
-    isWrong(planted) && drawWordsOfWrong(planted), drawEnd());
+    fill(box, el("p", { class: "text" }, askForRule(step), ", in the box above."),
+        isWrong(planted) && drawWordsOfWrong(planted), drawEnd());
 }
 
 /* ---- beginning, ending, the tally --------------------------------------------------------------------------------- */
-
-/* What was unfolded before is kept, for the end of the mode. */
-function unfoldLines(lesson) {
-    const { groups, open } = lesson, begun = doneIn(lesson);
-    begun.open ??= new Set(open);
-    groups.filter(group => !group.isMoves).forEach(group => open.add(group.id));
-}
 
 function setExercise(on) {
     state.exercise = on;
@@ -94,9 +84,9 @@ function toggleExercise() {
     if (planted && planted.typed) takeBackRule(step);
     const isAtEnd = state.step === state.lesson.steps.length - 1;
     setExercise(!state.exercise);
-    if (!state.exercise) return foldAgain();
+    planAgain();
+    if (!state.exercise) return drawAgain();
     closePanel();
-    unfoldAll();
     if (isAtEnd || !unwrittenAt(stepNow())) goToUnwritten(isAtEnd ? -1 : state.step);
     drawAgain();
     focusBox();
@@ -105,7 +95,7 @@ function toggleExercise() {
 /* The address asks for it, and the library is there now, or never will be. */
 function beginExercise() {
     if (!state.exercise || isPlaying()) return;
-    if (Controls.canWriteRules()) return unfoldAll();
+    if (Controls.canWriteRules()) return planAgain();
     setExercise(false);
     fill(byId("notice"), whyNoRules());
 }
@@ -113,24 +103,6 @@ function beginExercise() {
 /* A wrong try does not stay behind: the next step has right gradients. */
 function leaveTry() {
     if (isExercise() && plantedAt(stepNow())?.typed) takeBackRule(stepNow());
-}
-
-/* Unfolds what holds rules; the step stays. */
-function unfoldAll() {
-    const { lesson } = state, before = lesson.open.size;
-    unfoldLines(lesson);
-    if (lesson.open.size !== before) planAgain();
-}
-
-/* After the exercises the lines of every lesson are folded as they were before. */
-function foldAgain() {
-    for (const lesson of new Set([...lessons, state.lesson])) {
-        const { open } = doneIn(lesson);
-        if (open) lesson.open = new Set(open);
-    }
-    for (const each of exercises.values()) each.open = null;
-    planAgain();
-    drawAgain();
 }
 
 /* The next step whose rule is to be written, after the step n or from the first one on. */
@@ -149,23 +121,17 @@ function markDone(place, formula, isShown) {
     doneIn(state.lesson).done.set(place.name, { formula, isShown });
 }
 
-function countRules() {
-    const { done } = doneIn(state.lesson), all = stepsToWrite();
-    const written = all.filter(step => done.has(placeAt(step).name) && !done.get(placeAt(step).name).isShown);
-    return { written: written.length, all: all.length };
-}
-
 /* "3 of 7 rules written. " */
 function tallyOfRules() {
-    const isBegun = isExercise() || doneIn(state.lesson).done.size > 0;
-    const { written, all } = Controls.canWriteRules() && isBegun ? countRules() : {};
-    return all ? `${written} of ${all} rules written. ` : "";
+    const { done } = doneIn(state.lesson), isBegun = Controls.canWriteRules() && (isExercise() || done.size > 0);
+    const all = isBegun ? stepsToWrite() : [], written = all.filter(step => done.get(placeAt(step).name)?.isShown === false);
+    return all.length ? `${written.length} of ${all.length} rules written. ` : "";
 }
 
 /* At the end of a lesson: the way to the exercises. */
 function drawToExercise() {
     const { exercise } = state.lesson, isHere = !isExercise() && Controls.canWriteRules();
     const inC = exercise && [el("code", {}, `examples/exercises/${exercise}.c`), ", marked by ", el("code", {}, "make exercises"), "."];
-    return (isHere || inC) && el("p", { class: "to-exercise" },
-        isHere ? [el("button", { onclick: toggleExercise }, "write these rules yourself"), inC && " here, or in C: "] : "Write it yourself, in C: ", inC);
+    return (isHere || inC) && el("p", { class: "to-exercise" }, isHere
+        ? [button("write these rules yourself", toggleExercise), inC && " here, or in C: "] : "Write it yourself, in C: ", inC);
 }

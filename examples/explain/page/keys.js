@@ -6,8 +6,7 @@
 const needsKeys = target => target.closest("select, textarea, dialog, input:not([type='checkbox'])");
 
 function onKey(event) {
-    const { key, target } = event, cell = target.closest && target.closest("#step .c"),
-        node = target.closest && target.closest(".node");
+    const { key, target } = event, cell = target.closest?.("#step .c"), node = target.closest?.(".node");
     if (event.ctrlKey || event.altKey || event.metaKey || !target.closest) return;
     if (event.repeat && key === "ArrowRight" && state.lesson && isLastStep()) return; /* a key held down leaves no lesson */
     if (key === "Escape" && !target.closest("dialog")) escape(cell);
@@ -42,15 +41,14 @@ function stepByKey(key, target) {
 }
 
 function otherKey(key) {
-    const group = stepNow().unit && state.lesson.groups.find(each =>
-        stepNow().unit.lines.some(line => each.lines.includes(line)));
+    const { unit } = stepNow(), group = unit && state.lesson.groups.find(each => unit.lines.some(line => each.lines.includes(line)));
     if (key === "p") present();
     else if (key === "h") togglePredict();
     else if (key === "t" && isPresenting()) toggleTape();
     else if (key === "k" && isPresenting()) toggleKeys();
     else if (key === "e") toggleExercise();
     else if (key === "w") return toggleBox(true);
-    else if (key === "o" && group && !(isExercise() && state.lesson.open.has(group.id))) toggleGroup(group);
+    else if (key === "o" && group && !isHeldOpen(group)) toggleGroup(group);
     else return false;
     return true;
 }

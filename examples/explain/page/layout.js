@@ -21,12 +21,13 @@ function boxOf(t) {
     return { ...own, isUnder, mapW: both.w + 6, mapH: both.h + 6 };
 }
 
-/* The graph: nodes, and an edge for each table that a unit reads. label: {height, width(t), below(t)} of the words at a node. */
+/* The graph: nodes, by the numbers of their tensors, and an edge for each table that a unit reads, {tensor, unit}, two
+ * numbers. label: {height, width(t), below(t)} of the words at a node. */
 function arrange(units, label) {
     const layerOf = layersOf(units), nodes = new Map();
     for (const [t, layer] of layerOf) {
         const box = boxOf(t), w = Math.max(box.mapW, Math.min(label.width(t), 110)), below = label.below(t);
-        nodes.set(t, { t, layer, box, w, h: box.mapH + label.height + below, shift: (label.height - below) / 2,
+        nodes.set(t, { layer, box, w, h: box.mapH + label.height + below, shift: (label.height - below) / 2,
             before: [], after: [], y: 0 });
     }
     const { edges, all } = edgesOf(units, nodes), last = nodes.get(units[units.length - 1].result);
@@ -34,7 +35,7 @@ function arrange(units, label) {
     placeHeights(layers);
     const top = Math.min(...all.map(n => n.y - n.h / 2)), height = Math.max(...all.map(n => n.y + n.h / 2)) - top;
     for (const n of all) n.y -= top;
-    return { layers, nodes, edges, height };
+    return { layers, nodes: new Map([...nodes].map(([t, n]) => [t.number, n])), edges, height };
 }
 
 function layersOf(units) {
@@ -72,7 +73,7 @@ function edgesOf(units, nodes) {
             via.push(last);
         }
         link(last, to, last.isNarrow ? 2 : !t.unit ? 0.5 : unit.inputs.find(x => x && x.unit) === t ? 4 : 1);
-        edges.push({ t, unit, from, to, via });
+        edges.push({ tensor: t.number, unit: units.indexOf(unit), from, to, via });
     }
     return { edges, all };
 }

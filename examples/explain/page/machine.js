@@ -3,7 +3,7 @@
  * only changes its classes. */
 "use strict";
 
-let machine = null; /* {lesson, graph, nodes: Map tensor -> element, edges, scale, most} */
+let machine = null; /* {lesson, nodes: Map tensor -> element, edges, scale, most} */
 /* The last layouts, by the height of the labels: other numbers of the same shapes stand at the same places. */
 let arrangement = { shapes: "", graphs: new Map() };
 
@@ -16,16 +16,16 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor, isLow = false
     const lines = svg("svg", { class: "lines", width: graph.width, height: graph.height + 8, "aria-hidden": "true" });
     world.style.cssText += `;width:${graph.width}px;height:${graph.height + 8}px;transform:scale(${scale})`;
     world.append(lines);
-    const edges = graph.edges.map(edge => drawEdge(graph, edge, lines)), nodes = new Map();
-    for (const [t, n] of graph.nodes) {
-        const node = drawNode(lesson, t, n, label, onclick);
+    const edges = graph.edges.map(edge => drawEdge(lesson, graph, edge, lines)), nodes = new Map();
+    for (const [number, n] of graph.nodes) {
+        const t = lesson.tape.tensors[number], node = drawNode(lesson, t, n, label, onclick);
         nodes.set(t, node);
         world.append(node, ...(lesson === state.lesson ? drawOpener(t, n, label) : []));
     }
     const holder = el("div", { class: "holder" }, world);
     holder.style.cssText = `width:${graph.width * scale}px;height:${(graph.height + 8) * scale}px`;
     byId("picture").replaceChildren(holder);
-    machine = { lesson, graph, nodes, edges, scale, isLow, most: Math.max(0, ...edges.map(({ part }) => part?.weight ?? 0)) };
+    machine = { lesson, nodes, edges, scale, isLow, most: Math.max(0, ...edges.map(({ part }) => part?.weight ?? 0)) };
 }
 
 /* ---- the layout that fits ----------------------------------------------------------------------------------------- */
@@ -69,34 +69,25 @@ function fittedGraph(lesson, isLow) {
 /* A text that is the same for two lessons of which only numbers differ. */
 function shapesOf({ units }) {
     const shape = t => [t.number, t.symbol, t.shape, !!t.grad];
-    return JSON.stringify(units.map(unit => [unit.inputs.map(t => t && shape(t)), shape(unit.result), unit.lines.length]));
+    return JSON.stringify(units.map(({ inputs, result, lines }) => [inputs.map(t => t && shape(t)), shape(result), lines.length]));
 }
 
 /* The layout, taken from the last ones if only numbers changed. */
 function arranged(lesson, label) {
-    const { units, tape: { tensors } } = lesson, shapes = shapesOf(lesson);
+    const shapes = shapesOf(lesson);
     if (arrangement.shapes !== shapes) arrangement = { shapes, graphs: new Map() };
-    if (!arrangement.graphs.has(label.height)) arrangement.graphs.set(label.height, arrange(units, label));
-    const graph = arrangement.graphs.get(label.height), nodes = new Map(), renewed = new Map();
-    for (const [t, n] of graph.nodes) {
-        const own = { ...n, t: tensors[t.number] };
-        nodes.set(own.t, own);
-        renewed.set(n, own);
-    }
-    const same = n => renewed.get(n) || n;
-    return { height: graph.height, nodes, layers: graph.layers.map(layer => layer.map(same)),
-        edges: graph.edges.map(edge => ({ ...edge, t: tensors[edge.t.number],
-            unit: units.find(unit => unit.result.number === edge.unit.result.number),
-            from: same(edge.from), to: same(edge.to) })) };
+    if (!arrangement.graphs.has(label.height)) arrangement.graphs.set(label.height, arrange(lesson.units, label));
+    return arrangement.graphs.get(label.height);
 }
 
 /* ---- drawing ------------------------------------------------------------------------------------------------------ */
 
-function drawEdge(graph, edge, lines) {
+function drawEdge(lesson, graph, edge, lines) {
+    const t = lesson.tape.tensors[edge.tensor], unit = lesson.units[edge.unit], part = unit.parts.find(({ tensor }) => tensor === t);
     const points = pointsOf(graph, edge), path = svg("path", { d: curve(points, 0, 4), class: "edge" });
     const head = svg("path", { class: "head" }), flow = svg("path", { d: curve(points, 0, 0), class: "flow" });
     lines.append(path, head, flow);
-    return { ...edge, points, path, head, flow, part: edge.unit.parts.find(part => part.tensor === edge.t) };
+    return { ...edge, t, unit, part, points, path, head, flow };
 }
 
 function drawNode(lesson, t, n, label, onclick) {
@@ -115,13 +106,13 @@ function drawNode(lesson, t, n, label, onclick) {
 }
 
 /* The group of lines that ends with t, folded or not. */
-const openable = (lesson, t) => (t.unit?.isFold && t.unit.group) || lesson.groups.find(each => lesson.open.has(each.id) &&
+const openable = (lesson, t) => (t.unit?.isFold && t.unit.group) || lesson.groups.find(each => isUnfolded(lesson, each) &&
     each.lines[each.lines.length - 1].result.number === t.number);
 
 /* The button that unfolds a group of lines, or folds it again. */
 function drawOpener(t, n, label) {
     const group = openable(state.lesson, t), folded = group && t.unit.isFold;
-    if (!group) return [];
+    if (!group || isHeldOpen(group)) return [];
     const words = folded ? `open: ${group.lines.map(line => opName(line.op)).join(", ")}` : "fold these lines into one";
     const opener = el("button", { class: "opener", tabindex: "-1", title: words, "aria-label": words,
         onclick: () => toggleGroup(group) },
@@ -215,7 +206,7 @@ function updateEdge(edge, step, n, isBack, hidden) {
         size = 5 + width * 0.75;
     const look = `${isBehind ? "returned" : isDone ? "done" : "todo"} ${isNow ? "now" : ""}`, s = isBehind ? -1 : 1;
     points[0][0] = edge.from.x + half(edge.t, edge.from);
-    points[points.length - 1][0] = edge.to.x - half(edge.to.t, edge.to);
+    points[points.length - 1][0] = edge.to.x - half(unit.result, edge.to);
     path.setAttribute("class", "edge " + look);
     path.setAttribute("d", curve(points, isBehind ? size : 0, isBehind ? 0 : 5));
     path.style.strokeWidth = width;

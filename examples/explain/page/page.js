@@ -83,7 +83,7 @@ function unfoldFor(lesson, id) {
 
 /* Shows what the address says. */
 function readAddress() {
-    const { name, id, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying();
+    const { name, id, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying(), wasExercise = isExercise();
     const isPlay = name === "play" || wanted.has("play");
     byId("play").hidden = !isPlay;
     document.body.classList.toggle("playing", isPlay);
@@ -101,7 +101,7 @@ function readAddress() {
         : isUnknown ? `There is no lesson ${name} in this page: it shows ${lesson.number ? "lesson " + lesson.name : "a tape"}.` : sentence);
     const isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
     if (isOther || machine.lesson !== lesson) openLesson(lesson);
-    else if (isExercise()) unfoldAll();
+    else if (isExercise() && !wasExercise) planAgain();
     if (isOtherName) {
         state.bet = null;
         scrollTo(0, 0);
@@ -119,10 +119,6 @@ function openLesson(lesson) {
     const before = state.lesson;
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
-    if (isExercise()) {
-        unfoldLines(lesson);
-        plan(lesson);
-    }
     lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
     Object.assign(state, { lesson, panel: 0, guessed: null, trained: null, step: Math.min(state.step, lesson.steps.length - 1) });
     machine = null; /* draw() makes another one */

@@ -11,9 +11,13 @@
  * Steps are named by line and input, so their addresses hold when a group is unfolded. */
 "use strict";
 
+/* Does a group stand there line by line? In the exercise mode all do but mere moves. */
+const isUnfolded = (lesson, group) => lesson.open.has(group.id) || isHeldOpen(group);
+const isHeldOpen = group => isExercise() && !group.isMoves;
+
 /* Sets lesson.units and lesson.steps, and the steps at which each tensor's value and gradient are complete. */
 function plan(lesson) {
-    const { allUnits, tape: { tensors } } = lesson, isShown = unit => !unit.group || lesson.open.has(unit.group.id) !== unit.isFold;
+    const { allUnits, tape: { tensors } } = lesson, isShown = ({ group, isFold }) => !group || isUnfolded(lesson, group) !== isFold;
     for (const t of tensors) Object.assign(t, { valueStep: t.producer ? -1 : 0, gradStep: Infinity, unit: null, parts: [] });
     for (const part of allUnits.flatMap(unit => unit.parts)) part.step = Infinity; /* not that of an earlier plan */
     lesson.units = allUnits.filter(isShown);
@@ -49,14 +53,12 @@ function measure(lesson) {
 
 /* ---- names of steps ----------------------------------------------------------------------------------------------- */
 
-const linesOf = step => (step.unit ? step.unit.lines.map(line => line.line) : []);
-
 /* The step with this name. If its line is folded, the step that stands for it; -1 if there is none. */
 function stepOf({ steps }, id) {
     const exact = steps.findIndex(step => step.id === id);
     const [, kind, line] = /^([fba])(\d+)/.exec(id || "") || [];
     if (exact >= 0 || !kind) return exact;
-    const inside = letter => steps.findIndex(step => step.id[0] === letter && linesOf(step).includes(Number(line)));
+    const inside = letter => steps.findIndex(step => step.id[0] === letter && step.unit?.lines.some(each => each.line === Number(line)));
     const found = inside(kind);
     return found >= 0 ? found : kind === "a" ? inside("b") : found;
 }
@@ -69,16 +71,13 @@ function keySteps(lesson) {
 
 /* The names of the steps as addresses counted them before steps had names: a step for each line forward, the start, then
  * a step for each line backward, and one for each addition. */
-function countedSteps({ tape: { lines, tensors }, allUnits }) {
-    const ids = lines.map(line => "f" + line.line), single = allUnits.filter(({ isFold }) => !isFold);
-    const all = single.flatMap(({ parts }) => parts), count = t => all.filter(({ tensor }) => tensor === t).length;
-    for (const t of tensors) if (t.producer && t.grad && !count(t)) ids.push("s");
-    for (const { line, parts } of single.slice().reverse()) if (parts.length) {
-        ids.push(`b${line}.${parts[0].k}`);
-        for (const t of new Set(parts.map(({ tensor }) => tensor))) if (count(t) > 1)
-            ids.push(`a${line}.${parts.find(({ tensor }) => tensor === t).k}`);
-    }
-    return ids;
+function countedSteps({ plan: { steps }, allUnits }) {
+    const single = allUnits.filter(({ isFold }) => !isFold), starts = steps.filter(({ kind }) => kind === "start").map(() => "s");
+    const all = single.flatMap(({ parts }) => parts), isSum = t => all.filter(({ tensor }) => tensor === t).length > 1;
+    const isFirst = (part, n, parts) => parts.findIndex(({ tensor }) => tensor === part.tensor) === n;
+    const backward = ({ line, parts }) => [...parts.slice(0, 1).map(({ k }) => `b${line}.${k}`),
+        ...parts.filter(isFirst).filter(({ tensor }) => isSum(tensor)).map(({ k }) => `a${line}.${k}`)];
+    return [...single.map(({ line }) => "f" + line), ...starts, ...single.slice().reverse().flatMap(backward)];
 }
 
 const phaseOf = ({ forward, steps }, n) => (n === 0 ? "start" : n <= forward ? `forward ${n} of ${forward}`
