@@ -23,12 +23,11 @@ function drawSetting({ key, kind, least, most, value }) {
 
 function drawChange() {
     const { losses = [] } = Controls.recorded(), settings = Controls.settings();
-    return [el("h2", {}, "Change the example"), settings.length === 0 &&
-        el("p", {}, "This tape was recorded: it has no settings."),
+    return [el("h2", {}, "Change the example"),
+        settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
         el("div", { class: "fields" }, settings.map(drawSetting)),
-            losses.length > 0 && Controls.isLive() && drawLosses(losses.map(Number)),
-        el("div", { class: "buttons" }, el("button", { id: "again", onclick: () => tellPanel(Controls.startAgain()) },
-            "start again")),
+        losses.length > 0 && Controls.isLive() && drawLosses(losses.map(Number)),
+        el("div", { class: "buttons" }, button("start again", () => tellPanel(Controls.startAgain()), { id: "again" })),
         el("p", { id: "changed", role: "status" })];
 }
 
@@ -107,14 +106,15 @@ function drawBreak() {
     const card = rule => el("button",
         { class: "rulebox", "data-rule": rule.key, "aria-pressed": String(isPlanted(rule)), disabled: !Controls.isLive(),
         onclick: () => choose(rule) }, el("b", {}, rule.title), wordsOfMenuRule(rule));
-    return [el("div", { class: "top" }, el("h2", {}, "Break a rule of backward"), hasRules(state.lesson) && el("button",
-        { onclick: () => {
-            tellPanel(Controls.takeBackRules());
-            drawAgain();
-        } }, "put the right rule back")), rules.length === 0 &&
-        el("p", {}, "No line of this tape has a rule that can be broken here."),
-        el("div", { class: "rules" }, rules.map(card)), Controls.isLive() && el("p", {},
-            "To write one of your own, press ", el("b", {}, "your rule"), " at a step of backward, or w."),
+    const putBack = () => {
+        tellPanel(Controls.takeBackRules());
+        drawAgain();
+    };
+    return [el("div", { class: "top" }, el("h2", {}, "Break a rule of backward"),
+        hasRules(state.lesson) && button("put the right rule back", putBack)),
+        rules.length === 0 && el("p", {}, "No line of this tape has a rule that can be broken here."),
+        el("div", { class: "rules" }, rules.map(card)), Controls.isLive() &&
+        el("p", {}, "To write one of your own, press ", el("b", {}, "your rule"), " at a step of backward, or w."),
         el("p", { id: "changed", role: "status" }, Controls.isLive() || Controls.isLoading() ? "" : Live.refused)];
 }
 
@@ -164,11 +164,10 @@ function drawState() {
         checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
         `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`), checks.length > 0 && ".", spoiledLeaves(state.lesson))
             : words ? el("span", {}, `Planted: ${words}. It is right.`)
-            : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ` +
-        `${bare(lossOf(Controls.recorded()))}.`),
+            : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ${bare(lossOf(Controls.recorded()))}.`),
     Controls.otherState() && !isExercise() && el("button", { "aria-pressed": String(state.compare),
         onclick: () => Controls.setCompare(!state.compare) }, "side by side"),
     isChanged && el("button", { onclick: () => Controls.startAgain() }, "undo"));
-    for (const name of ["change", "break"]) byId("b-" + name).classList.toggle("used",
-        name === "break" ? isOff : isChanged);
+    byId("b-break").classList.toggle("used", isOff);
+    byId("b-change").classList.toggle("used", isChanged);
 }

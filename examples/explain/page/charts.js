@@ -10,8 +10,7 @@ function tickFor(x, count) {
 
 /* Numbers for an axis, 0 among them: from low <= 0 or a little less, to high or a little more. */
 function ticksFor(low, high, count) {
-    const tick = tickFor(high - low || 1, count), first = Math.floor(low / tick + 1e-9),
-        last = Math.ceil(high / tick - 1e-9);
+    const tick = tickFor(high - low || 1, count), first = Math.floor(low / tick + 1e-9), last = Math.ceil(high / tick - 1e-9);
     return Array.from({ length: last - first + 1 }, (_, n) => Number(((first + n) * tick).toPrecision(12)));
 }
 
@@ -107,8 +106,7 @@ function drawCurvesOfLosses(curves) {
 /* A chart with a slider that shows its losses. If the library is in the page, the slider "steps of SGD" of the panel
  * "Change" takes its place, and moves the tables, too. */
 function drawLosses(losses) {
-    const label = `the loss goes from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`,
-        isLive = Controls.isLive();
+    const label = `the loss goes from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`, isLive = Controls.isLive();
     const { chart, x, y, limits } = chartOfTrainings([{ name: "right", losses }], label), dot = svg("circle", { r: 4 });
     const words = el("figcaption"), slider = !isLive && el("input",
         { type: "range", min: "0", max: String(losses.length - 1), value: "0",

@@ -4,8 +4,7 @@
 
 /* The number table of a step, in the other state; null if it has none of that name and shape. */
 function otherNumbers(step, other) {
-    const { tensors, lines } = other.tape, t = step.kind === "forward"
-        ? step.unit.result : (step.part || step).tensor || step.tensor;
+    const { tensors, lines } = other.tape, t = resultOf(step);
     const same = tensors.find(each => each.name === t.name && String(each.shape) === String(t.shape));
     if (!same || !t.name) return null;
     if (step.kind === "forward") return same.value;

@@ -225,8 +225,7 @@ const Controls = (() => {
 
     /* The losses of 200 steps of SGD with the right rules and with those of the reader: {right, wrong}. */
     const isTrained = () => !library || asked.has(requestOf({ train: 1 }));
-    const training = () => (library && ask(requestOf({ train: 1 })).lessons?.find(isSame)?.training) ||
-        state.lesson.training || {};
+    const training = () => (library && ask(requestOf({ train: 1 })).lessons?.find(isSame)?.training) || state.lesson.training || {};
 
     /* ---- a number of a leaf -------------------------------------------------------------------------------------- */
 
@@ -252,8 +251,7 @@ const Controls = (() => {
             if (refused) said.textContent = refused;
             else set(String(x));
         };
-        const back = changes.has(key) && el("button", { type: "button", onclick: () => set(null) },
-            "put the old number back");
+        const back = changes.has(key) && button("put the old number back", () => set(null));
         return el("form", { class: "guess", onsubmit: submit }, input, el("button", {}, "change it"), back, said);
     }
 

@@ -2,10 +2,8 @@
 "use strict";
 
 function drawCover(box) {
-    const { lesson } = state, { cover = {}, title, idea, text = [], formula = [], losses = [], source, command,
-        back } = lesson;
-    const go = el("button", { class: "go", onclick: () => goTo(1) }, "Run it forward",
-        el("kbd", { "aria-hidden": "true" }, "→"));
+    const { lesson } = state, { cover = {}, title, idea, text = [], formula = [], losses = [], source, command, back } = lesson;
+    const go = button(["Run it forward", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "go" });
     const t = lesson.tape.tensors[cover.tensor ?? -1], isCurve = cover.losses || (!t && losses.length > 0);
     fill(box, el("div", { class: "cover" }, el("h1", {}, prose(cover.title || title || "Your tape")),
         el("p", { class: "lead" }, prose(cover.lead || idea)), back && el("p", {}, back), go,

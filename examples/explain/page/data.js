@@ -31,7 +31,6 @@ function connect(lesson) {
         tensors[of].twin ??= tensors[tensor];
     }
     for (const { tensor, rows, columns } of lesson.labels || []) tensors[tensor].words = { rows, columns };
-    lesson.heads = Math.max(1, ...tensors.filter(t => t.shape.length === 3).map(t => t.panels));
     lesson.name ??= String(lesson.number ?? 0) + (lesson.part || ""); /* in the address */
     lesson.open = new Set();  /* the names of the groups of lines that are unfolded */
     lesson.right = new Set(); /* the questions that were answered right */

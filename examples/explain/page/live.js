@@ -83,14 +83,10 @@ const Live = (() => {
     /* The object whose answer(text) runs a request; null, and a sentence in Live.refused, if there is none. */
     async function loadOnce() {
         const source = document.getElementById("wasm"); /* a file of gzip, in base64 */
-        if (!source) {
-            Live.refused = "This page was made without the library in it, so its numbers are recorded ones.";
-            return null;
-        }
-        if (!globalThis.DecompressionStream) {
-            Live.refused = "This browser cannot unpack the library in this page, so the numbers are recorded ones.";
-            return null;
-        }
+        const lack = !source ? "This page was made without the library in it, so its"
+            : !globalThis.DecompressionStream ? "This browser cannot unpack the library in this page, so the" : "";
+        Live.refused = lack && `${lack} numbers are recorded ones.`;
+        if (lack) return null;
         try {
             const packed = Uint8Array.from(atob(source.textContent), digit => digit.charCodeAt(0));
             const bytes = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

@@ -3,8 +3,7 @@
 
 const panelKinds = { change: drawChange, break: drawBreak, share: drawShare };
 
-const closer = () => el("button", { class: "close", "aria-label": "Close", onclick: () => closePanel(true) },
-    icon("wrong"));
+const closer = () => button(icon("wrong"), () => closePanel(true), { class: "close", "aria-label": "Close" });
 
 function openPanel(name) {
     const box = byId("panel"), wasOpen = box.dataset.by === name && !box.hidden;

@@ -24,8 +24,7 @@ function drawPaper() {
     fill(byId("paper"), isWorksheet && el("p", { class: "who" }, el("span", {}, "Name"), el("span", {}, "Date")),
         el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title ||
         "Your tape"), el("p", {}, prose(cover.lead || idea)),
-        !cover.lead && text.map(each => el("p", {}, prose(each))),
-        drawFormula(formula)),
+        !cover.lead && text.map(each => el("p", {}, prose(each))), drawFormula(formula)),
     sheets, answers);
     document.body.classList.toggle("worksheet", isWorksheet);
 }

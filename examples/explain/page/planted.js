@@ -31,12 +31,6 @@ function differing(numbers, right, type) {
 const rightNumbers = step => (step.right || step.part.dx).map(Number);
 const isSeenHere = step => differing(step.part.dx, rightNumbers(step), step.part.tensor.type).size > 0;
 
-/* The element that is farthest from its right number; -1 if all are right. */
-function worstOf({ numbers, right, off }) {
-    const far = i => { const d = Math.abs(numbers[i] - right[i]); return d === d ? d : Infinity; };
-    return [...off].reduce((a, i) => (a < 0 || far(i) > far(a) ? i : a), -1);
-}
-
 /* ---- what the step shows ------------------------------------------------------------------------------------------ */
 
 /* A formula as it was written, in the signs of the page. */
@@ -63,10 +57,11 @@ function plantedPicture(step) {
     return { ...made, rule: [nameEl(main.name), " = ", shownFormula(step, planted)], planted };
 }
 
-/* "dS[the, cat] is 0.36; the right number is 0.07." */
+/* "dS[the, cat] is 0.36; the right number is 0.07.": of the number that is farthest from the right one. */
 function worstWords({ main }) {
-    const i = main.off ? worstOf(main) : -1;
-    if (i < 0) return [];
+    const far = i => { const d = Math.abs(main.numbers[i] - main.right[i]); return d === d ? d : Infinity; };
+    const [i] = [...main.off || []].sort((a, b) => far(b) - far(a) || a - b);
+    if (i === undefined) return [];
     const place = placeWords(main, i), count = main.off.size, all = main.numbers.length;
     return [nameEl(main.name), place && el("span", { class: "at" }, place),
         ` is ${bare(main.numbers[i])}; the right number is ${bare(main.right[i])}. `,

@@ -207,10 +207,7 @@
     }
 
     async function open() {
-        if (!isPlaying()) {
-            stop();
-            return;
-        }
+        if (!isPlaying()) return stop();
         live = await Live.load();
         byId("play-off").textContent = live ? "" : `The playground is off. ${Live.refused}`;
         byId("play-on").hidden = !live;
@@ -298,9 +295,8 @@
         const figure = byId("play-curve"), { losses, step } = run, { points, each } = pointsOf(losses);
         const width = Math.max(280, figure.clientWidth), height = width < 500 ? 200 : innerHeight < 800 ? 190 : 260;
         const scale = scaleOf(points, byId("play-log").checked), curves = [{ name: "right", points }];
-        const label = losses.length
-            ? `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`
-            : "The loss: no step was made yet";
+        const label = !losses.length ? "The loss: no step was made yet"
+            : `The loss: ${bare(losses[0])} at step 1, ${bare(losses[step - 1])} at step ${step}`;
         const xLabel = each > 1 ? `step (a point is the mean of ${each})` : "step";
         const steps = ticksFor(0, Math.max(100, step), 5);
         const { chart, x, y } = drawChart({ width, height, label, curves, steps, xLabel, ...scale });

@@ -33,9 +33,8 @@ function isSecret(view, i) {
     return isAskedFor(key) || (view.isMain && canPredict(step));
 }
 
-/* On a worksheet a table stands in numbers if it was given, transposed or not. What a step computed is empty at later
- * steps, too: a reader fills it in once more, and no later table answers a question. Backward begins with 1, which is
- * given. */
+/* On a worksheet a table stands in numbers if it was given, transposed or not. What a step computed is empty at later steps,
+ * too: a reader fills it in once more, and no later table answers a question. Backward begins with 1, which is given. */
 function isComputed({ of, t }) {
     const start = state.lesson.steps.find(({ kind }) => kind === "start");
     return of === "v" ? !!(t.twin || t).producer && !!t.producer : /^[gpqm]/.test(of) && !(start && resultOf(start) === t);
@@ -103,16 +102,15 @@ function guessField(view, i) {
         !state.hint && button("show the terms", () => {
             state.hint = true;
             showTerms();
-        }), button("reveal", open), state.hide && button("reveal all",
-            () => show(view.numbers.map((_, n) => view.key(n)))), said);
+        }), button("reveal", open), state.hide && button("reveal all", () => show(view.numbers.map((_, n) => view.key(n)))), said);
 }
 
 /* After a reveal: how far the last guess was. */
 function gapOf(view, i) {
     const { key, guess, words } = state.guessed || {};
     if (key !== view.key(i) || !isShown(key)) return "";
-    return words ||
-        `You said ${bare(guess)}: ${bare(Math.abs(guess - view.numbers[i]))} too ${guess > view.numbers[i] ? "much" : "little"}.`;
+    const x = view.numbers[i];
+    return words || `You said ${bare(guess)}: ${bare(Math.abs(guess - x))} too ${guess > x ? "much" : "little"}.`;
 }
 
 function togglePredict() {

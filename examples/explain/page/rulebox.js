@@ -126,8 +126,8 @@ function fillBox(step, place) {
     text.value = firstFormula(step, place);
     text.disabled = !place;
     fill(said, !place && whyNoRules());
-    fill(names, place && chipsOf(step, place));
-    fill(help.lastChild, place && drawLanguage(step, place));
+    fill(names, place && chipsOf(place));
+    fill(help.lastChild, place && drawLanguage(place));
     names.hidden = help.hidden = !place;
     mirrorText();
 }
@@ -150,22 +150,17 @@ function updateBox(step, place) {
 
 /* ---- names and the language --------------------------------------------------------------------------------------- */
 
-/* What a name stands for: two names with the same words are names of one thing. */
-const meaningOf = ({ is, input, number }) => [is, input, number].join(" ");
-
-/* A name of each table and number of the line, the lesson's own if there is one: {t, is, number, name, all}. */
-function namesOf({ unit }, place) {
-    const groups = new Map(), best = all => all.find(name => !name.includes("(")) || all[0];
+/* A name of each table and number of the place's line, the lesson's own if there is one: {t, is, number, name, all}. */
+function namesAt(place) {
+    const { result, inputs } = state.lesson.tape.lines.find(({ line }) => line === place.line), groups = new Map();
     for (const each of place.names) {
-        const t = { dy: unit.result, y: unit.result, input: unit.inputs[each.input] }[each.is];
+        const t = { dy: result, y: result, input: inputs[each.input] }[each.is], meaning = [each.is, each.input, each.number].join(" ");
         if (t && t.type === "int64") continue;
-        if (!groups.has(meaningOf(each))) groups.set(meaningOf(each), { ...each, t, all: [] });
-        groups.get(meaningOf(each)).all.push(each.name);
+        if (!groups.has(meaning)) groups.set(meaning, { ...each, t, all: [] });
+        groups.get(meaning).all.push(each.name);
     }
-    return [...groups.values()].map(group => ({ ...group, name: best(group.all) }));
+    return [...groups.values()].map(group => ({ ...group, name: group.all.find(name => !name.includes("(")) || group.all[0] }));
 }
-
-const namesAt = place => namesOf({ unit: state.lesson.tape.lines.find(({ line }) => line === place.line) }, place);
 
 /* The library's right formula of this place, in these names: for y of A it says A. */
 function inLessonNames(place) {
@@ -193,21 +188,21 @@ function wordsOfName({ t, is, number }) {
 }
 
 /* Buttons that write a name or a sign: on a phone they are quicker than its keys. */
-function chipsOf(step, place) {
+function chipsOf(place) {
     const chip = (label, added, words) => el("button", { type: "button", class: "chip", title: words,
         "aria-label": `write ${[added.trim(), words].filter(Boolean).join(", ")}`,
         onmousedown: event => event.preventDefault(), onclick: () => insert(added) }, label);
     const size = ({ t, is, number }) => (is === "number" ? bare(number) : t ? t.shape.join("×") || "1" : "");
-    const names = namesOf(step, place).map(each =>
+    const names = namesAt(place).map(each =>
         chip([nameEl(each.name), el("small", {}, " ", size(each))], each.name, wordsOfName(each)));
     return [names, ["+", "−", "*", "/", "@"].map(each => chip(each, ` ${plainSigns(each)} `, "")),
         ["'", "(", ")"].map(each => chip(each, each, "")), chip("sum( )", "sum(", "")];
 }
 
-function drawLanguage(step, place) {
+function drawLanguage(place) {
     const code = text => el("code", {}, text), row = ({ text, says }) =>
         [el("dt", {}, text.split(/ {2}/).map((each, n) => [n ? " " : "", code(each)])), el("dd", {}, says)];
-    const names = namesOf(step, place).flatMap((each, n) => [n ? "; " : "", listed(each.all.map(code)), ` (${wordsOfName(each)})`]);
+    const names = namesAt(place).flatMap((each, n) => [n ? "; " : "", listed(each.all.map(code)), ` (${wordsOfName(each)})`]);
     return [el("dl", {}, Controls.box().help.map(row)), el("p", {}, "Names here: ", names, ".")];
 }
 
@@ -259,10 +254,9 @@ function sayError(error) {
 }
 
 function keyInBox(event) {
-    if (event.key === "Enter" && !event.isComposing) {
-        event.preventDefault();
-        if (!event.shiftKey) plantTyped();
-    }
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    if (!event.shiftKey) plantTyped();
 }
 
 /* ---- planting ----------------------------------------------------------------------------------------------------- */

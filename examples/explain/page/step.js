@@ -246,15 +246,13 @@ function drawProgram(step) {
 function fillProgram(step) {
     const row = (name, text) => text && [el("dt", {}, name), el("dd", {}, text)];
     const pieces = step.unit.lines.flatMap(line => sourcesOf(line, step.kind === "forward"));
-    const shapes = line => line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ") + " → " +
-        shapeText(line.result.shape);
+    const shapes = line => `${line.inputs.filter(Boolean).map(t => shapeText(t.shape)).join(", ")} → ${shapeText(line.result.shape)}`;
     fill(byId("program"),
         pieces.filter((piece, n) => pieces.indexOf(piece) === n).map(({ file, line, title, text }) => el("figure", {},
             el("figcaption", {}, el("b", {}, title), ` ${file}:${line}`), el("pre", { tabindex: "0" }, text))),
         step.unit.lines.map(line => el("dl", {}, row("line", `%${line.line} ${plain(line.result.name)} = ${line.op}`),
             row("call", line.call),
-            row("y", line.formula), row("gradient", line.gradient), row("shapes", shapes(line)),
-                row("in general", line.shapes),
+            row("y", line.formula), row("gradient", line.gradient), row("shapes", shapes(line)), row("in general", line.shapes),
             row("memory", step.unit.moves && (line.view ? "a view: it shares the numbers of its input" : "a copy")),
                 row("source", line.source))));
 }

@@ -150,8 +150,7 @@ function drawGrid(view, layout, p, chars, isNext) {
     !view.isSmall && (columnWords || isNumbered || layout.heads) &&
         el("div", { class: "r", "aria-hidden": "true" }, labels && el("span", { class: "h" }), range(columns, top)),
     shown.map(r => el("div", { role: "row", class: "r" },
-        labels && el("span", { class: "h" + (rowWords ? " word" : ""), "aria-hidden": "true" },
-            rowWords ? rowWords[r] : String(r)),
+        labels && el("span", { class: "h" + (rowWords ? " word" : ""), "aria-hidden": "true" }, rowWords ? rowWords[r] : String(r)),
         range(columns, c => drawCell(view, view.at(p, r, c))))));
 }
 

@@ -16,8 +16,7 @@ function defaultKey() {
     return i === undefined ? null : main.key(i);
 }
 
-const viewAt = (key, i) => picture.items.map(item => item.table).find(view => view && view.key(i) === key) ||
-    picture.main;
+const viewAt = (key, i) => tablesIn(picture).find(view => view.key(i) === key) || picture.main;
 
 function showTerms() {
     const box = byId("terms");
@@ -83,8 +82,7 @@ function drawMean(r) {
 function drawFactor({ key, x, text }, isBracketed) {
     if (!key) return el("span", { class: "sign" }, isBracketed ? `(${text})` : text);
     const shown = isAskedFor(key) && !isShown(key) ? "?" : isBracketed ? `(${text})` : text, target = whereFrom(key);
-    return target ? el("a", { class: "fac", href: addressOf(target.step, target.key), "data-key": key,
-        title: target.words }, shown)
+    return target ? el("a", { class: "fac", href: addressOf(target.step, target.key), "data-key": key, title: target.words }, shown)
         : el("span", { class: "fac", "data-key": key, title: x === undefined ? "" : null }, shown);
 }
 
@@ -95,8 +93,7 @@ function drawInput(view, i, key, isHidden) {
     const leads = target && el("a", { class: "goto", href: addressOf(target.step, target.key) },
         view.of === "g" ? "where this gradient came from" : view.of === "p"
             ? "where this part came from" : "where it was computed");
-    const given = isGiven && el("span", { class: "note" }, view.t.parts.length ? "given: one of the numbers that learn"
-        : "given");
+    const given = isGiven && el("span", { class: "note" }, view.t.parts.length ? "given: one of the numbers that learn" : "given");
     return [el("span", { class: "sum" }, isHidden ? "?" : written(x, view.format)),
         leads || given ? el("span", {}, "  ") : "", leads, given,
         reason && el("span", { class: "why" }, `0, because ${reason}`), read && into.length > 0 && drawInto(into),
@@ -188,8 +185,7 @@ function drawCurves() {
 function drawDerivatives(view, i) {
     const box = byId("derivatives"), part = picture.part || picture.unit?.parts.find(each => each.rowwise);
     if (!box) return;
-    box.hidden = !part || !part.rowwise || !(view.t === part.tensor || view.t === part.line.result) ||
-        !/^[vg]/.test(view.of);
+    box.hidden = !part?.rowwise || !(view.t === part.tensor || view.t === part.line.result) || !/^[vg]/.test(view.of);
     if (box.hidden || !box.open) return;
     const { tensor: x } = part, rows = jacobianRows(part), y = part.line.result, place = i % x.columns, start = i - place;
     const block = rows.slice(start, start + x.columns).map(row => new Map(row)),

@@ -54,12 +54,9 @@ function readKey(key) {
     return t && Number(index) < t.value.length && (of === "v" || t.grad) ? { of, t, i: Number(index) } : null;
 }
 
-/* Does the lesson have a word, "head", for the panels of t? */
-const isHeaded = t => state.lesson.columns && t.shape.length === 3 && t.panels > 1 && t.panels === state.lesson.heads;
-
-function panelName(t, p) {
-    return isHeaded(t) ? `${state.lesson.columns} ${p + 1}` : "[" + indexOf(t.shape.slice(0, -2), p).join(", ") + "]";
-}
+/* "head 2", if the lesson has a word for the panels; else "[0, 1]". */
+const panelName = (t, p) => (state.lesson.columns && t.shape.length === 3 ? `${state.lesson.columns} ${p + 1}`
+    : "[" + indexOf(t.shape.slice(0, -2), p).join(", ") + "]");
 
 /* Where element i of a view stands: [cat, the], or [1, 0]. */
 function placeWords({ t, isFlipped, isMean, rowWords, columnWords, rows, columns }, i) {
