@@ -460,19 +460,13 @@ enum {
 };
 enum { MOST_NESTED = 4 /* lines of a group in one formula */ };
 
-static int line_of_group(const Plan *plan, const Unit *unit, int tensor) {
-    for (int l = unit->first; l <= unit->last; l++)
-        if (plan->tape.lines[l].out == tensor) return l;
-    return -1;
-}
-
 /* What a group reads from outside, tensor by tensor; the first line's tables come first. */
 static void add_outside(const Plan *plan, const Unit *unit, Formula *f) {
     const int first = f->count;
     for (int l = unit->first; l <= unit->last; l++)
         for (int k = 0; k < plan->tape.lines[l].num_in; k++) {
             const int t = plan->tape.lines[l].in[k];
-            bool is_there = t < 0 || line_of_group(plan, unit, t) >= 0;
+            bool is_there = t < 0 || plan_line_in(plan, unit, t) >= 0;
             for (int i = first; i < f->count; i++)
                 is_there = is_there || f->items[i].like == &plan->tape.tensors[t];
             if (!is_there) add_value(plan, f, t, false, "");
@@ -496,7 +490,7 @@ static void title_nested(const Plan *plan, const Unit *unit, int l, Formula *f);
 
 static void title_inner(const Plan *plan, const Unit *unit, int tensor, bool brackets, Formula *f) {
     char name[NAME_TEXT];
-    const int l = line_of_group(plan, unit, tensor);
+    const int l = plan_line_in(plan, unit, tensor);
     name_of_tensor(plan, tensor, false, name);
     if (l < 0) put_text(f->title, FORMULA_TEXT, "`%s`", name);
     if (l >= 0 && brackets) title(f, "(");

@@ -337,6 +337,11 @@ bool plan_shows(const Plan *plan, const Step *step, bool open) {
     return unit->group < 0 || !unit->name == open;
 }
 
+int plan_line_in(const Plan *plan, const Unit *unit, int tensor) {
+    const int maker = plan->tape.tensors[tensor].maker;
+    return maker >= unit->first && maker <= unit->last ? maker : -1;
+}
+
 int plan_find(const Plan *plan, const char *name, bool open) {
     char letter = 0;
     int number = -1, addition = -1;

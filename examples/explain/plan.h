@@ -64,6 +64,9 @@ bool plan_shows(const Plan *plan, const Step *step, bool open);
  * is none. */
 int plan_find(const Plan *plan, const char *name, bool open);
 
+/* The line of a unit that makes this tensor; -1: none does. */
+int plan_line_in(const Plan *plan, const Unit *unit, int tensor);
+
 /* The parts of a gradient that are known after a step of backward, in the order of backward; parts:
  * room for `most`, or NULL. Returns how many there are. */
 int parts_until(const Plan *plan, const Step *step, const Part **parts, int most);

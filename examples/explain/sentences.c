@@ -8,18 +8,13 @@
 
 /* ---- sentences with names -------------------------------------------------------------------- */
 
-static bool is_made_inside(const Plan *plan, const Unit *unit, int tensor) {
-    const int maker = plan->tape.tensors[tensor].maker;
-    return maker >= unit->first && maker <= unit->last;
-}
-
 /* The names of what a unit reads, each once: "`Y`, `T`". */
 static void put_inputs(const Plan *plan, const Unit *unit, char text[SENTENCE_TEXT]) {
     char name[NAME_TEXT], quoted[NAME_TEXT + 4], list[SENTENCE_TEXT] = "";
     for (int l = unit->first; l <= unit->last; l++)
         for (int k = 0; k < plan->tape.lines[l].num_in; k++) {
             const int t = plan->tape.lines[l].in[k];
-            if (t < 0 || is_made_inside(plan, unit, t)) continue;
+            if (t < 0 || plan_line_in(plan, unit, t) >= 0) continue;
             name_of_tensor(plan, t, false, name);
             snprintf(quoted, sizeof quoted, "`%s`", name);
             if (!strstr(list, quoted))
