@@ -21,5 +21,5 @@ SABOTAGE = {
     'a wrong rule is written': lambda s: s.replace('verdict === "right" && !why;', 'true;'),
     'no hint comes': lambda s: s.replace('(tries.get(place.name) || 0) >= 2', 'false'),
     'a try stays behind': lambda s: s.replace('leaveTry();\n    const focus', 'const focus'),
-    'the tally counts what was shown': lambda s: s.replace('&& !done.get(placeAt(step).name).isShown', ''),
+    'the tally counts what was shown': lambda s: s.replace('?.isShown === false', ''),
 }
