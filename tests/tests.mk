@@ -45,7 +45,7 @@ $(patsubst %,$(BUILD)/tests/test_%,play rule rule_box sources): $(call objects,t
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)
-$(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c)) $(JSON)
+$(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c) examples/common/mistakes.c) $(JSON)
 $(BUILD)/tests/test_exercises $(BUILD)/tests/test_forgeries: $(JSON)
 $(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
 $(BUILD)/tests/test_programs: $(JSON)
