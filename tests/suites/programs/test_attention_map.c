@@ -584,9 +584,7 @@ START_TEST(the_colours_of_the_page) {
 END_TEST
 
 /* And the page with all pictures, which has some of the colours. */
-START_TEST(the_colours_of_the_index) {
-    expect_colours("examples/index.html", 4);
-}
+START_TEST(the_colours_of_the_index) { expect_colours("examples/index.html", 4); }
 END_TEST
 
 int main(void) {
