@@ -139,8 +139,9 @@ static void make_page_of_tape(void) {
     { name, FLAG_INTEGER, &(variable), "N", sentence, 1, 64, "from 1 to 64", OWN }
 
 static const Flag flags[] = {
-    {"--lesson", FLAG_INTEGER, &lesson, "N", "One lesson, from 1 to 6, and not all of them.", 1,
-     LESSONS, "from 1 to 6", "all"},
+    {"--lesson", FLAG_INTEGER, &lesson, "N",
+     "One lesson, from 1 to " LAST_LESSON ", and not all of them.", 1, LESSONS,
+     "from 1 to " LAST_LESSON, "all"},
     {"--page", FLAG_OUTPUT, &page_file, "FILE.html", "The page.", 0, 0, NULL, "explain.html"},
     SWITCH_FLAG(
         "--text", text,

@@ -8,6 +8,7 @@
 #include "../../nn/nn.h"
 
 enum { LESSONS = 6, LESSON_STEPS = 200, LESSON_FORMULAS = 12 };
+#define LAST_LESSON "6" /* LESSONS, for texts */
 
 /* Element index, row-major, of the leaf with this name becomes value. */
 typedef struct {

@@ -4,7 +4,7 @@
  * square brackets is repeated for each term, with " + " between the terms. A number of the step has
  * the elements that the form reads, one after the other: for two terms 0, 3, 1, 7, 5. @* reads the
  * number of an item first, then the element. {0.5} is a constant. So one function draws every line:
- * worked_line here, termsOf in the page. */
+ * worked_line here, termsOf (pictures.js) in the page. */
 #ifndef TAPEHEAD_EXAMPLES_WORKED_H
 #define TAPEHEAD_EXAMPLES_WORKED_H
 
