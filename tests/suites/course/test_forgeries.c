@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../examples/explain/json.h"
-#include "common.h"
-#include "common_program.h"
+#include "../../../examples/explain/json.h"
+#include "../common.h"
+#include "../common_program.h"
 
 #if defined __linux__ && (defined __x86_64__ || defined __aarch64__ || defined __riscv)
 enum { TEXT = 1 << 16, SEATS = 4, ROUNDS = 17 };
