@@ -16,4 +16,16 @@ void self_attention_backward(int n, int heads, int d, double dx[n][heads * d],
                              const double wv[heads * d][heads * d],
                              const double wo[heads * d][heads * d], const double dy[n][heads * d]);
 
+/* SHOW("p", p[i][j], i, j); gives a number of yours to the marker: README.md says when.
+ * The stages, with their indices: q, k, v (i, c), s, p (head, i, j), o, dO (i, c), dp, ds (head, i,
+ * j), dQ, dK, dV (i, c), dwq, dwk, dwv, dwo, dx. */
+#ifdef TAPEHEAD_SHOW
+void tapehead_show(const char *name, double value, const int *at, int n);
+#define SHOW(name, value, ...)                                                                     \
+    tapehead_show(name, value, (const int[]){__VA_ARGS__},                                         \
+                  (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
+#else
+#define SHOW(name, value, ...) ((void)(value))
+#endif
+
 #endif

@@ -1,13 +1,14 @@
 /* attention_exercises.c - 11 attention and 14 flash: their inputs, their right results and their
  * mistakes. Both are the same function; 14 limits its memory. */
+#include "attention_mistakes.h"
 #include "calls.h"
+#include "stages.h"
 #include "truth.h"
 
 #include "11_attention.h"
 #include "14_flash.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- y = softmax(q k' / sqrt(D)) v ------------------------------------------------------------
  */
@@ -31,58 +32,27 @@ static void weights_of(int K, int D, double p[K], const double q[D], const doubl
     for (int j = 0; j < K; j++) p[j] /= sum;
 }
 
-/* ds = p (dp - sum of p dp), dp = v dy: the gradient of the scaled scores of one query. Without the
- * sum, if without_sum. */
-static void scores_backward(bool without_sum, int K, int D, double ds[K], const double p[K],
-                            const double v[K][D], const double dy[D]) {
+/* ds = p (dp - sum of p dp), dp = v dy: the gradient of the scaled scores of one query. */
+static void scores_backward(int K, int D, double ds[K], const double p[K], const double v[K][D],
+                            const double dy[D]) {
     double sum = 0;
     for (int j = 0; j < K; j++) {
         ds[j] = 0;
         for (int d = 0; d < D; d++) ds[j] += dy[d] * v[j][d];
         sum += p[j] * ds[j];
     }
-    for (int j = 0; j < K; j++) ds[j] = p[j] * (ds[j] - (without_sum ? 0 : sum));
+    for (int j = 0; j < K; j++) ds[j] = p[j] * (ds[j] - sum);
 }
 
-/* dq = ds k factor, dk = ds' q factor, dv = p' dy. */
-static void attention_with(bool without_sum, double factor, ATTENTION) {
-    double *p = calloc((size_t)K * 2, sizeof *p);
-    double *score = p + K;
-    for (int i = 0; i < Q && p; i++) {
-        weights_of(K, D, p, q[i], k);
-        scores_backward(without_sum, K, D, score, p, v, dy[i]);
-        for (int j = 0; j < K; j++)
-            for (int d = 0; d < D; d++) {
-                dq[i][d] += score[j] * k[j][d] * factor;
-                dk[j][d] += score[j] * q[i][d] * factor;
-                dv[j][d] += p[j] * dy[i][d];
-            }
-    }
-    free(p);
-}
-
-static void attention_no_scale(ATTENTION) {
-    attention_with(false, 1, Q, K, D, dq, dk, dv, q, k, v, dy);
-}
-static void attention_scale_twice(ATTENTION) {
-    attention_with(false, 1.0 / D, Q, K, D, dq, dk, dv, q, k, v, dy);
-}
-static void attention_softmax_no_sum(ATTENTION) {
-    attention_with(true, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
-}
-static void attention_dv_only(ATTENTION) {
-    attention_with(false, 0, Q, K, D, dq, dk, dv, q, k, v, dy);
-}
-
-/* The next three index an array of queries by a key, so Q must be K. */
-static void clear(int n, int D, double x[n][D]) {
+/* These three index an array of queries by a key, so Q must be K. */
+static void right_but_for(int n, int columns, double cleared[n][columns], ATTENTION) {
+    attention_changed(0, Q, K, D, dq, dk, dv, NULL, q, k, v, dy);
     for (int i = 0; i < n; i++)
-        for (int d = 0; d < D; d++) x[i][d] = 0;
+        for (int d = 0; d < columns; d++) cleared[i][d] = 0;
 }
 static void attention_dv_untransposed(ATTENTION) {
     double p[K];
-    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
-    clear(K, D, dv);
+    right_but_for(K, D, dv, Q, K, D, dq, dk, dv, q, k, v, dy);
     for (int j = 0; j < K; j++) {
         weights_of(K, D, p, q[j], k);
         for (int i = 0; i < Q; i++)
@@ -91,22 +61,20 @@ static void attention_dv_untransposed(ATTENTION) {
 }
 static void attention_dq_uses_q(ATTENTION) {
     double p[K], ds[K];
-    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
-    clear(Q, D, dq);
+    right_but_for(Q, D, dq, Q, K, D, dq, dk, dv, q, k, v, dy);
     for (int i = 0; i < Q; i++) {
         weights_of(K, D, p, q[i], k);
-        scores_backward(false, K, D, ds, p, v, dy[i]);
+        scores_backward(K, D, ds, p, v, dy[i]);
         for (int j = 0; j < K; j++)
             for (int d = 0; d < D; d++) dq[i][d] += ds[j] * q[j][d] / sqrt(D);
     }
 }
 static void attention_dk_untransposed(ATTENTION) {
     double p[K], ds[K];
-    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
-    clear(K, D, dk);
+    right_but_for(K, D, dk, Q, K, D, dq, dk, dv, q, k, v, dy);
     for (int j = 0; j < K; j++) {
         weights_of(K, D, p, q[j], k);
-        scores_backward(false, K, D, ds, p, v, dy[j]);
+        scores_backward(K, D, ds, p, v, dy[j]);
         for (int i = 0; i < Q; i++)
             for (int d = 0; d < D; d++) dk[j][d] += ds[i] * q[i][d] / sqrt(D);
     }
@@ -115,64 +83,27 @@ static void attention_dk_untransposed(ATTENTION) {
 static bool q_is_k(const Call *c) { return c->size[0] == c->size[1]; }
 
 static const KnownMistake attention_mistakes[] = {
-    {"no_scale", .backward = (Function *)attention_no_scale},
-    {"scale_twice", .backward = (Function *)attention_scale_twice},
-    {"softmax_no_sum", .backward = (Function *)attention_softmax_no_sum},
     {"dv_untransposed", .backward = (Function *)attention_dv_untransposed, .counts = q_is_k},
     {"dq_uses_q", .backward = (Function *)attention_dq_uses_q, .counts = q_is_k},
     {"dk_untransposed", .backward = (Function *)attention_dk_untransposed, .counts = q_is_k},
-    {"dv_only", .backward = (Function *)attention_dv_only},
-    {0}};
-
-/* = in place of += where a loop adds: of each sum only the last term. It is a query's last key, or
- * a key's last query, not the last dy; so hints.c does not see it. */
-static void attention_last(ATTENTION) {
-    double p[K], ds[K];
-    for (int i = 0; i < Q; i++) {
-        weights_of(K, D, p, q[i], k);
-        scores_backward(false, K, D, ds, p, v, dy[i]);
-        for (int j = 0; j < K; j++)
-            for (int d = 0; d < D; d++) {
-                dq[i][d] = ds[j] * k[j][d] / sqrt(D);
-                dk[j][d] = ds[j] * q[i][d] / sqrt(D);
-                dv[j][d] = p[j] * dy[i][d];
-            }
-    }
-}
-
-/* Each is compared with one output of attention_last. */
-static void attention_dq_last(ATTENTION) {
-    double t[K][D], u[K][D];
-    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
-    attention_last(Q, K, D, dq, t, u, q, k, v, dy);
-}
-static void attention_dk_last(ATTENTION) {
-    double t[Q][D], u[K][D];
-    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
-    attention_last(Q, K, D, t, dk, u, q, k, v, dy);
-}
-static void attention_dv_last(ATTENTION) {
-    double t[Q][D], u[K][D];
-    attention_with(false, 1 / sqrt(D), Q, K, D, dq, dk, dv, q, k, v, dy);
-    attention_last(Q, K, D, t, u, dv, q, k, v, dy);
-}
-
-static const KnownMistake attention_slips[] = {
-    {NULL, (Function *)attention_dq_last,
-     "dq[i] is ds[i][j] k[j] / sqrt(D) of the last key j alone.",
-     "Query i has a score with every key. What does = do to the terms of the keys before?", NULL},
-    {NULL, (Function *)attention_dk_last,
-     "dk[j] is ds[i][j] q[i] / sqrt(D) of the last query i alone.",
-     "Every query has a score with key j. What does = do to the terms of the queries before?",
-     NULL},
-    {NULL, (Function *)attention_dv_last, "dv[j] is p[i][j] dy[i] of the last query i alone.",
-     "Every query takes a part of v[j]. What does = do to the terms of the queries before?", NULL},
     {0}};
 
 static void attention_call(Function *f, const Call *c) {
     ((__typeof__(attention_backward) *)f)(c->size[0], c->size[1], c->size[2], c->array[0],
                                           c->array[1], c->array[2], c->array[3], c->array[4],
                                           c->array[5], c->array[6]);
+}
+
+static void attention_change(const Call *c, int change) {
+    const int D = c->size[2];
+    double(*dq)[D] = c->array[0];
+    double(*dk)[D] = c->array[1];
+    double(*dv)[D] = c->array[2];
+    const double(*q)[D] = c->array[3];
+    const double(*k)[D] = c->array[4];
+    const double(*v)[D] = c->array[5];
+    const double(*dy)[D] = c->array[6];
+    attention_changed(change, c->size[0], c->size[1], D, dq, dk, dv, NULL, q, k, v, dy);
 }
 
 static void attention_right(const Call *c) {
@@ -189,7 +120,7 @@ static void attention_right(const Call *c) {
     truth_end();
 }
 
-enum { UNLIKE_VALUES = 1, GEOMETRIC };
+enum { UNLIKE_VALUES = 1, GEOMETRIC, DOUBLED_Q = AGAIN };
 
 /* Query 0 has geometric weights, query 1 their square roots, and so on: the last ones are almost
  * equal. */
@@ -204,14 +135,18 @@ static void make_geometric(const Call *c) {
 
 /* Numbers of several sizes in v; the scores stay where exp is finite. */
 static void attention_prepare(Call *c, const Sizes *sizes, Random *random) {
+    double *q = c->array[3];
     double *v = c->array[5];
     const int64_t n = (int64_t)c->size[1] * c->size[2];
     for (int64_t i = 0; sizes->variant == UNLIKE_VALUES && i < n; i++)
         v[i] = random_number(random, 0);
+    for (int64_t i = 0; sizes->variant == DOUBLED_Q && i < (int64_t)c->size[0] * c->size[2]; i++)
+        q[i] *= 2;
     c->tiny = sizes->variant == GEOMETRIC;
     if (c->tiny) make_geometric(c);
 }
 
+/* Two are for the stages: what changes if q alone does? */
 static const Sizes attention_inputs[] = {{{3, 3, 2}, 1, 0},
                                          {{3, 3, 3}, 1, 0},
                                          {{2, 2, 4}, 2, UNLIKE_VALUES},
@@ -223,6 +158,8 @@ static const Sizes attention_inputs[] = {{{3, 3, 2}, 1, 0},
                                          {{2, 3, 1}, 1, 0},
                                          {{1, 1, 1}, 1, 0},
                                          {{2, 5, 2}, 3, UNLIKE_VALUES},
+                                         {{2, 3, 5}, 1, 0},
+                                         {{2, 3, 5}, 1, DOUBLED_Q},
                                          {{3, 9, 2}, 1, GEOMETRIC},
                                          {{2, 4, 3}, TINY, 0},
                                          {{0}, 0, 0}};
@@ -248,7 +185,9 @@ const Exercise exercise_attention = {
     .call = attention_call,
     .right = attention_right,
     .mistakes = attention_mistakes,
-    .slips = attention_slips,
+    .shared = attention_mistakes_shared,
+    .changed = attention_change,
+    .stages = &stages_attention,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
              "masked_softmax_dx",
     .lesson = 2,
@@ -275,7 +214,9 @@ const Exercise exercise_flash = {.number = 14,
                                  .call = attention_call,
                                  .right = attention_right,
                                  .mistakes = attention_mistakes,
-                                 .slips = attention_slips,
+                                 .shared = attention_mistakes_shared,
+                                 .changed = attention_change,
+                                 .stages = &stages_attention,
                                  .where = "tensor/more/more_plain.inc, attention_dx",
                                  .lesson = 2,
                                  .step = "s",

@@ -67,8 +67,8 @@ static bool find_students(Table *table) {
 }
 
 static const KnownMistake *mistake_with(const Exercise *e, const char *id) {
-    for (const KnownMistake *m = e->mistakes; m->id; m++)
-        if (id && strcmp(m->id, id) == 0) return m;
+    for (int i = 0; exercise_mistake(e, i); i++)
+        if (id && strcmp(exercise_mistake(e, i)->id, id) == 0) return exercise_mistake(e, i);
     return NULL;
 }
 
@@ -208,7 +208,8 @@ static void print_commonest(const Table *table) {
     char name[64];
     int n = 0;
     for (int i = 0; i < table->n; i++)
-        for (const KnownMistake *m = table->exercise[i]->mistakes; m->id; m++) {
+        for (int k = 0; exercise_mistake(table->exercise[i], k); k++) {
+            const KnownMistake *m = exercise_mistake(table->exercise[i], k);
             Tally t = {table->exercise[i], m, 0};
             for (int s = 0; s < table->students; s++)
                 t.students += has(&table->student[s].cell[i], m);
@@ -218,10 +219,12 @@ static void print_commonest(const Table *table) {
     qsort(tally, (size_t)n, sizeof *tally, commonest_first);
     printf("\nThe commonest mistakes:\n");
     for (int i = 0; i < n && i < SHOWN; i++) {
+        MistakeWords words;
+        mistake_words(tally[i].exercise, tally[i].mistake, &words);
         exercise_file(tally[i].exercise, name, sizeof name);
         printf("%3d %s, %s: %s\n    The code computes this: %s\n    %s\n", tally[i].students,
                tally[i].students == 1 ? "student" : "students", name, tally[i].mistake->id,
-               tally[i].mistake->says, tally[i].mistake->asks);
+               words.says, words.asks);
     }
 }
 

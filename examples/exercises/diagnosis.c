@@ -5,6 +5,7 @@
 
 #include "hints.h"
 #include "numbers.h"
+#include "stages.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -67,6 +68,7 @@ typedef struct {
     const Trial *trial;
     const Calls *given, *right;
     Mark *mark;
+    Finding stage;           /* the first that is wrong */
     bool wrong[MOST_ARRAYS]; /* outputs with a wrong number */
 } Case;
 
@@ -148,11 +150,11 @@ static bool fits_all(const Case *c, const Fit *f) {
     return f->decided && differs;
 }
 
-/* Does it explain output k alone? */
+/* Does it explain this output, and the others that it makes wrong? */
 static bool fits_output(const Case *c, const Fit *f, int output) {
     for (int k = 0; exercise_array(c->e, k); k++)
-        if (k != output && f->differs[k]) return false;
-    return f->decided && f->differs[output] && f->same[output];
+        if (f->differs[k] && !f->same[k]) return false;
+    return f->decided && f->differs[output];
 }
 
 /* ---- sentences ---------------------------------------------------------------------------------
@@ -166,15 +168,36 @@ __attribute__((format(printf, 2, 3))) static void say(Mark *mark, const char *fo
     va_end(arguments);
 }
 
-/* Its own words, or those of the list for this exercise, in the names of the parameters. */
-static void say_mistake(const Case *c, const KnownMistake *m, int output) {
-    const Parameter *p = output >= 0 ? exercise_array(c->e, output) : NULL;
-    const MistakeRow *listed = m->says ? NULL : mistake_find(c->e->name, m->id);
-    char says[320], asks[320];
-    mistake_plain(listed ? listed->computes : m->says, says, sizeof says);
-    mistake_plain(listed ? listed->asks : m->asks, asks, sizeof asks);
-    say(c->mark, "%s%s code computes this: %s\n%s\n", p ? p->name : "", p ? ": your" : "Your", says,
-        asks);
+/* Its own words, or those of the list for this exercise, in the names of the parameters. A mistake
+ * in the step of a softmax has the words of exercise 4: its id is "softmax_sign" here. */
+void mistake_words(const Exercise *e, const KnownMistake *m, MistakeWords *words) {
+    const MistakeRow *listed = m->says ? NULL : mistake_find(e->name, m->id);
+    words->of_softmax = !m->says && !listed;
+    if (words->of_softmax) listed = mistake_find("softmax", m->id + strlen("softmax_"));
+    mistake_plain(listed ? listed->computes : m->says, words->says, sizeof words->says);
+    mistake_plain(listed ? listed->asks : m->asks, words->asks, sizeof words->asks);
+}
+
+/* "dq and dk: your", for the outputs that these bits name; "Your" for all. */
+static void say_whose(const Case *c, unsigned outputs) {
+    const char *between = "";
+    for (int k = 0; exercise_array(c->e, k); k++) {
+        if (!(outputs >> k & 1)) continue;
+        const bool last = outputs >> k == 1;
+        say(c->mark, "%s%s", *between && last ? " and " : between, exercise_array(c->e, k)->name);
+        between = ", ";
+    }
+    say(c->mark, outputs ? ": your" : "Your");
+}
+
+static void say_mistake(const Case *c, const KnownMistake *m, unsigned outputs) {
+    MistakeWords words;
+    mistake_words(c->e, m, &words);
+    say_whose(c, outputs);
+    if (words.of_softmax)
+        say(c->mark, " step from dp to ds, with y = p, dy = dp and dx = ds of a row, is this: ");
+    else say(c->mark, " code computes this: ");
+    say(c->mark, "%s\n%s\n", words.says, words.asks);
 }
 
 /* The number of all elements of a call's arrays. */
@@ -225,9 +248,9 @@ static void look_at_output(const Case *c, int call, int array, Worst *worst) {
     if (worst->call < 0 || is_better(&this, worst)) *worst = this;
 }
 
-/* The worst number of the smallest input that has a wrong one; of a mistake, where it is decided.
- * Dense dy's first, since one-hot dy's show one element of the Jacobian; lone calls last, since
- * their arrays are large or their numbers tiny. */
+/* The worst number of the smallest input that has a wrong one; of a mistake, where it is decided;
+ * of a stage, where it is shown. Dense dy's first, since one-hot dy's show one element of the
+ * Jacobian; lone calls last, since their arrays are large or their numbers tiny. */
 static Worst find_worst(const Case *c, const KnownMistake *m) {
     Worst worst = {.call = -1};
     for (int pass = 0; pass < 3 && worst.call < 0; pass++)
@@ -236,6 +259,7 @@ static Worst find_worst(const Case *c, const KnownMistake *m) {
             if (!returned(c, i) || (pass == 0 && call->dy == ONE_HOT)) continue;
             if (pass < 2 && call->lone) continue;
             if (m && !mistake_counts(m, call)) continue;
+            if (c->stage.stage && i != c->stage.call) continue;
             for (int k = 0; exercise_array(c->e, k); k++) look_at_output(c, i, k, &worst);
         }
     return worst;
@@ -274,36 +298,35 @@ static void say_worst(const Case *c, const KnownMistake *m) {
 
 /* Does one mistake explain all outputs? */
 static const KnownMistake *name_all(const Case *c) {
-    for (const KnownMistake *m = c->e->mistakes; m->id; m++) {
-        const Fit f = fit(c, m);
-        if (fits_all(c, &f)) return m;
+    for (int i = 0; exercise_mistake(c->e, i); i++) {
+        const Fit f = fit(c, exercise_mistake(c->e, i));
+        if (fits_all(c, &f)) return exercise_mistake(c->e, i);
     }
     return NULL;
 }
 
-static const KnownMistake *name_output(const Case *c, int output) {
-    for (const KnownMistake *m = c->e->mistakes; m->id; m++) {
-        const Fit f = fit(c, m);
-        if (fits_output(c, &f, output)) return m;
+/* The mistake that explains this output; `outputs` gets a bit for each output that it explains. */
+static const KnownMistake *name_output(const Case *c, int output, unsigned *outputs) {
+    *outputs = 0;
+    for (int i = 0; exercise_mistake(c->e, i); i++) {
+        const Fit f = fit(c, exercise_mistake(c->e, i));
+        if (!fits_output(c, &f, output)) continue;
+        for (int k = 0; k < MOST_ARRAYS; k++)
+            if (f.differs[k]) *outputs |= 1U << k;
+        return exercise_mistake(c->e, i);
     }
     return NULL;
 }
 
 /* Has each wrong output a mistake of its own? */
 static bool are_all_named(const Case *c) {
-    for (int k = 0; exercise_array(c->e, k); k++)
-        if (c->wrong[k] && !name_output(c, k)) return false;
-    return any_wrong(c);
-}
-
-/* A mistake without an id that makes this output, whatever the others are; NULL if there is none.
- */
-static const KnownMistake *find_slip(const Case *c, int output) {
-    for (const KnownMistake *m = c->e->slips; m && m->says; m++) {
-        const Fit f = fit(c, m);
-        if (f.decided && f.differs[output] && f.same[output]) return m;
+    unsigned named = 0, outputs;
+    for (int k = 0; exercise_array(c->e, k); k++) {
+        if (!c->wrong[k] || named >> k & 1) continue;
+        if (!name_output(c, k, &outputs)) return false;
+        named |= outputs;
     }
-    return NULL;
+    return any_wrong(c);
 }
 
 /* Nothing was written to it in the call that was made for this, and in all others it is 0. */
@@ -313,24 +336,67 @@ static bool never_written(const Case *c, int output) {
     return c->trial->unwritten >> output & 1;
 }
 
+/* ---- one row alone ------------------------------------------------------------------------------
+ */
+
+/* The rows of an output with a wrong number, on all inputs with two rows or more. */
+typedef struct {
+    bool seen, only_first, only_last;
+} WrongRows;
+
+static void look_at_rows(const Case *c, int call, int output, WrongRows *rows) {
+    const Call *right = &c->right->call[call];
+    const double *x = c->trial->calls.call[call].array[output];
+    const double *y = right->array[output];
+    const int64_t columns = call_columns(c->e, right, output);
+    const int64_t n = call_length(c->e, right, output);
+    double unit = 1;
+    for (int64_t i = 0; i < n; i++) unit = fmax(unit, fabs(y[i]));
+    for (int64_t i = 0; i < n; i++) {
+        if (distance(x[i], y[i], unit) <= 1e-9) continue;
+        rows->seen = true;
+        if (i / columns > 0) rows->only_first = false;
+        if (i / columns < n / columns - 1) rows->only_last = false;
+    }
+}
+
+/* A loop that begins or ends at the wrong place is no wrong stage. */
+static void say_rows(const Case *c, int output) {
+    const Parameter *p = exercise_array(c->e, output);
+    WrongRows rows = {false, true, true};
+    for (int i = 0; i < c->right->n && p->rows; i++) {
+        const Call *call = &c->right->call[i];
+        if (call->dy == ONE_HOT || !returned(c, i) || call_size(c->e, call, p->rows) < 2) continue;
+        look_at_rows(c, i, output, &rows);
+    }
+    if (!rows.seen || !(rows.only_first || rows.only_last)) return;
+    const char *what = strcmp(p->rows, "Q") == 0 ? "query" : "row";
+    if (strcmp(p->rows, "K") == 0) what = "key";
+    say(c->mark,
+        "Of %s only the %s %s is wrong, on every input with two or more. Where does each "
+        "loop begin and end?\n",
+        p->name, rows.only_first ? "first" : "last", what);
+}
+
 /* What is known about each wrong output: a mistake, nothing written, or a hint. The mistakes have
  * ids in the mark only if every wrong output has one. */
 static void explain_outputs(const Case *c) {
     int named = 0;
+    unsigned said = 0, outputs;
     bool all = true;
     for (int k = 0; exercise_array(c->e, k); k++) {
-        if (!c->wrong[k]) continue;
-        const KnownMistake *m = name_output(c, k);
+        if (!c->wrong[k] || said >> k & 1) continue;
+        const KnownMistake *m = name_output(c, k, &outputs);
+        said |= outputs;
         if (m) {
-            say_mistake(c, m, k);
+            say_mistake(c, m, outputs);
             if (named < MOST_OUTPUTS) c->mark->mistakes[named++] = m->id;
             continue;
         }
         all = false;
-        const KnownMistake *slip = find_slip(c, k);
+        say_rows(c, k);
         if (never_written(c, k))
             say(c->mark, "%s: the function never writes to it.\n", exercise_array(c->e, k)->name);
-        else if (slip) say_mistake(c, slip, k);
         else
             hints_output(c->e, c->trial, c->right, k, c->mark->worst, c->mark->text,
                          sizeof c->mark->text);
@@ -342,18 +408,27 @@ static void explain_outputs(const Case *c) {
                     c->mark->worst_element, c->mark->text, sizeof c->mark->text);
 }
 
-/* The one output that is wrong; -1 if there are several. */
-static int only_wrong(const Case *c) {
-    int only = -1;
+/* The one output that is wrong, as a bit; 0 if there are several. */
+static unsigned only_wrong(const Case *c) {
+    unsigned only = 0;
     for (int k = 0; k < MOST_ARRAYS; k++) {
-        if (c->wrong[k] && only >= 0) return -1;
-        if (c->wrong[k]) only = k;
+        if (c->wrong[k] && only) return 0;
+        if (c->wrong[k]) only = 1U << k;
     }
     return only;
 }
 
-static void explain_wrong(const Case *c, const KnownMistake *all) {
+static void say_stage(const Case *c, bool proof) {
+    const Evidence evidence = {c->e, c->trial, c->right};
+    if (c->stage.stage)
+        stages_say(&evidence, &c->stage, proof, c->mark->text, sizeof c->mark->text);
+}
+
+static void explain_wrong(Case *c, const KnownMistake *all) {
+    c->stage = stages_find(c->e, c->trial, c->right);
+    if (c->stage.stage) snprintf(c->mark->stage, sizeof c->mark->stage, "%s", c->stage.stage);
     say_worst(c, all);
+    say_stage(c, !all);
     if (all) {
         c->mark->mistake = all->id;
         c->mark->mistakes[0] = all->id;

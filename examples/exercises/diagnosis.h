@@ -24,8 +24,8 @@ typedef struct {
     MarkKind kind;
     const char *mistake;                /* the id; NULL if no mistake fits */
     const char *mistakes[MOST_OUTPUTS]; /* of several outputs; NULL after the last one */
+    char stage[32];                     /* the first that is wrong; "" if none is known */
     char text[TEXT_SIZE];               /* sentences, each ends with a \n */
-    char stage[32]; /* the first wrong stage of a composed exercise, "ds"; "" if none is known */
     int worst, worst_array; /* the call and the output with the worst number; -1 if none */
     int64_t worst_element;
 } Mark;
@@ -34,6 +34,12 @@ extern const char *const mark_names[]; /* "right", "wrong", "empty", ... */
 
 /* given: the trial's calls, as the function got them; right: with the right outputs. */
 Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const Calls *right);
+
+typedef struct {
+    char says[320], asks[320];
+    bool of_softmax; /* they are about the step of a softmax, in its names */
+} MistakeWords;
+void mistake_words(const Exercise *e, const KnownMistake *mistake, MistakeWords *words);
 
 /* Are the numbers of this output equal, within 1e-9 of the largest? NaN equals NaN. */
 bool same_output(const Exercise *e, const Call *a, const Call *b, int array);

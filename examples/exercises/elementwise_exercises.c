@@ -1,6 +1,7 @@
 /* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs, their right results
  * and their mistakes. */
 #include "calls.h"
+#include "stages.h"
 #include "truth.h"
 
 #include "01_scale.h"
@@ -217,6 +218,7 @@ const Exercise exercise_dropout = {.number = 6,
                                    .call = dropout_call,
                                    .right = dropout_right,
                                    .mistakes = dropout_mistakes,
+                                   .stages = &stages_dropout,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
                                    .lesson = 4,
                                    .step = "b7.0"};

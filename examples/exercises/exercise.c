@@ -12,6 +12,18 @@ const Exercise *exercise(int number) {
     return NULL;
 }
 
+const KnownMistake *exercise_mistake(const Exercise *e, int i) {
+    const KnownMistake *m = e->mistakes;
+    while (m->id && i > 0) {
+        m++;
+        i--;
+    }
+    if (m->id) return m;
+    m = e->shared;
+    for (; m && m->id && i > 0; i--) m++;
+    return m && m->id ? m : NULL;
+}
+
 void exercise_file(const Exercise *e, char *name, size_t size) {
     snprintf(name, size, "%02d_%s", e->number, e->name);
 }
@@ -43,12 +55,12 @@ static int64_t size_named(const Exercise *e, const Call *call, const char *name,
     return 0;
 }
 
-/* "heads * d" -> 6 */
-static int64_t value_of(const Exercise *e, const Call *call, const char *sizes) {
+int64_t call_size(const Exercise *e, const Call *call, const char *sizes) {
     int64_t product = 1;
     while (sizes && *sizes) {
         const size_t length = strcspn(sizes, " ");
-        product *= size_named(e, call, sizes, length);
+        const bool digits = *sizes >= '0' && *sizes <= '9';
+        product *= digits ? atoi(sizes) : size_named(e, call, sizes, length);
         sizes += length;
         sizes += strspn(sizes, " *");
     }
@@ -56,11 +68,11 @@ static int64_t value_of(const Exercise *e, const Call *call, const char *sizes) 
 }
 
 int64_t call_columns(const Exercise *e, const Call *call, int array) {
-    return value_of(e, call, exercise_array(e, array)->columns);
+    return call_size(e, call, exercise_array(e, array)->columns);
 }
 
 int64_t call_length(const Exercise *e, const Call *call, int array) {
-    return value_of(e, call, exercise_array(e, array)->rows) * call_columns(e, call, array);
+    return call_size(e, call, exercise_array(e, array)->rows) * call_columns(e, call, array);
 }
 
 bool call_make(const Exercise *e, Call *call) {

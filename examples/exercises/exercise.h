@@ -18,6 +18,8 @@
  * leave a parameter out. */
 #pragma GCC diagnostic ignored "-Wvla"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
+/* A row of a table leaves out what is 0. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { MOST_PARAMETERS = 16, MOST_SIZES = 4, MOST_NUMBERS = 2, MOST_ARRAYS = 12 };
 enum { MOST_EXERCISES = 64 };
@@ -65,6 +67,7 @@ typedef struct {
     const char *says;   /* what the student's code computes; NULL: both texts stand */
     const char *asks;   /* in ../common/mistakes.def; a question, answered by the mend */
     bool (*counts)(const Call *call); /* is the id decided on this input? NULL: on all */
+    int change;                       /* for the exercise's changed(); then backward is NULL */
 } KnownMistake;
 
 /* The sizes of an input and how large its numbers are: between -scale and scale; with scale 0 they
@@ -72,10 +75,13 @@ typedef struct {
 typedef struct {
     int size[MOST_SIZES];
     double scale;
-    int variant; /* for prepare */
+    int variant; /* for prepare; AGAIN or more: and with the random numbers of the input before */
 } Sizes;
 
+enum { AGAIN = 256 };
+
 typedef struct Random Random;
+struct StageRules; /* stages.h */
 
 typedef struct {
     int number;
@@ -96,15 +102,17 @@ typedef struct {
     /* Must element i be exactly 0? NULL: no */
     bool (*is_zero)(const Call *call, int64_t i);
     const KnownMistake *mistakes; /* after the last one, id is NULL */
-    const KnownMistake *slips;    /* of single outputs, that have words and no id; says is NULL
-                                   * after the last one. NULL: there are none */
-    const char *where;            /* the same loop in the library: file and name */
-    int lesson;                   /* of build/explain, where the rule is explained, */
-    const char *step;             /* and its step: "b3.0" */
-    const char *lesson_switch;    /* that the lesson needs: "additive"; NULL: none */
-    const char *lesson_note;      /* how the lesson differs; NULL: it does not */
-    bool lesson_has_answer;       /* so it is named only after an attempt */
-    bool limited;                 /* at most 8 (sum of all sizes) numbers of memory */
+    const KnownMistake *shared;   /* more of them, which other exercises have, too; or NULL */
+    /* The whole backward with the change of a mistake. */
+    void (*changed)(const Call *call, int change);
+    const struct StageRules *stages; /* its intermediates; NULL: it has none */
+    const char *where;               /* the same loop in the library: file and name */
+    int lesson;                      /* of build/explain, where the rule is explained, */
+    const char *step;                /* and its step: "b3.0" */
+    const char *lesson_switch;       /* that the lesson needs: "additive"; NULL: none */
+    const char *lesson_note;         /* how the lesson differs; NULL: it does not */
+    bool lesson_has_answer;          /* so it is named only after an attempt */
+    bool limited;                    /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
 /* All exercises, by their numbers. exercises.mk makes the list: it finds each `const Exercise
@@ -114,6 +122,9 @@ extern const int num_exercises;
 /* The one with this number; NULL if there is none. */
 const Exercise *exercise(int number);
 
+/* The mistakes are numbered from 0, the shared ones last; NULL after the last one. */
+const KnownMistake *exercise_mistake(const Exercise *e, int i);
+
 /* "04_softmax" */
 void exercise_file(const Exercise *e, char *name, size_t size);
 
@@ -122,6 +133,8 @@ const Parameter *exercise_array(const Exercise *e, int array);
 /* How many elements array has in this call, and how many are in a row: 1 for a vector. */
 int64_t call_length(const Exercise *e, const Call *call, int array);
 int64_t call_columns(const Exercise *e, const Call *call, int array);
+/* "heads * d" -> 6; NULL or "" is 1. */
+int64_t call_size(const Exercise *e, const Call *call, const char *sizes);
 bool is_output(const Parameter *p); /* OUTPUT or STATE */
 size_t element_size(const Parameter *p);
 

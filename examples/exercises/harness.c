@@ -238,6 +238,29 @@ static int64_t static_bytes(void) {
 static int64_t static_bytes(void) { return 0; }
 #endif
 
+/* ---- what the function shows --------------------------------------------------------------------
+ */
+
+/* On the heap: static memory counts as the function's. */
+static Shown *shown;
+
+void tapehead_show(const char *name, double value, const int *at, int n);
+void tapehead_show(const char *name, double value, const int *at, int n) {
+    Shown this = {.value = value, .indices = n};
+    if (!header.shows || n > SHOWN_INDICES) return;
+    if (!shown) shown = __real_malloc(MOST_SHOWN_NUMBERS * sizeof *shown);
+    if (!shown) return;
+    snprintf(this.name, sizeof this.name, "%s", name);
+    for (int i = 0; i < n; i++) this.at[i] = at[i];
+    int place = 0;
+    while (place < result.shown && (memcmp(shown[place].name, this.name, sizeof this.name) != 0 ||
+                                    memcmp(shown[place].at, this.at, sizeof this.at) != 0))
+        place++;
+    if (place == MOST_SHOWN_NUMBERS) return;
+    shown[place] = this;
+    if (place == result.shown) result.shown++;
+}
+
 /* ---- one call -----------------------------------------------------------------------------------
  */
 
@@ -334,6 +357,7 @@ static void write_result(FILE *results, int number) {
     fwrite(&result, sizeof result, 1, results);
     for (int i = 0; i < header.arrays; i++)
         if (header.access[i]) fwrite(array_of(i), 1, (size_t)header.bytes[i], results);
+    if (result.shown) fwrite(shown, sizeof *shown, (size_t)result.shown, results);
     fflush(results);
 }
 

@@ -169,8 +169,9 @@ static ProcessResult run_compiler(const Place *place, const char *folder,
 static ProcessResult compile_with(const Place *place, const char *file, const char *folder,
                                   const char *flag) {
     char path[PATH_SIZE], headers[PATH_SIZE + 2], object[PATH_SIZE];
-    const char *const words[] = {COMPILES, flag, "-Dmain=students_main", headers, "-c", file, "-o",
-                                 object,   NULL};
+    const char *const words[] = {
+        COMPILES, flag, "-Dmain=students_main", "-DTAPEHEAD_SHOW", headers, "-c", file, "-o",
+        object,   NULL};
     near_path(place, kit, "", "", path);
     snprintf(headers, sizeof headers, "-I%s", path);
     near_path(place, folder, "student.o", "", object);

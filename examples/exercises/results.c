@@ -184,6 +184,7 @@ static void write_test(FILE *file, const Marking *marking, bool scores) {
             "\"max_score\": 1, \"status\": \"%s\", \"output\": ", right ? "passed" : "failed");
     write_output(file, marking);
     fprintf(file, ", \"extra_data\": {\"result\": \"%s\"", mark_names[mark->kind]);
+    if (*mark->stage) fprintf(file, ", \"stage\": \"%s\"", mark->stage);
     if (mark->mistake) fprintf(file, ", \"mistake\": \"%s\"", mark->mistake);
     if (mark->mistake && mark->mistakes[1]) {
         fprintf(file, ", \"mistakes\": [");

@@ -1,5 +1,7 @@
 /* self_attention_exercise.c - 12 self-attention: its inputs, its right results and its mistakes. */
+#include "attention_mistakes.h"
 #include "calls.h"
+#include "stages.h"
 #include "truth.h"
 
 #include "12_self_attention.h"
@@ -10,19 +12,14 @@
 /* ---- y = Concat(heads) wo', with q = x wq', k = x wk', v = x wv' --------------------------------
  */
 
-/* E is heads d. */
-#define SELF_ATTENTION                                                                             \
-    int n, int heads, int d, double dx[n][heads * d], double dwq[heads * d][heads * d],            \
-        double dwk[heads * d][heads * d], double dwv[heads * d][heads * d],                        \
-        double dwo[heads * d][heads * d], const double x[n][heads * d],                            \
-        const double wq[heads * d][heads * d], const double wk[heads * d][heads * d],              \
-        const double wv[heads * d][heads * d], const double wo[heads * d][heads * d],              \
-        const double dy[n][heads * d]
-
 /* What a mistake changes. */
 typedef struct {
-    bool no_scale, heads_mixed, wo_untransposed, dwo_uses_x;
+    int attention;         /* in each head: see attention_mistakes.h */
     bool no_q, no_k, no_v; /* the term is missing in dx */
+    bool heads_mixed, one_head, o_overwritten;
+    bool wo_untransposed, dx_transposed, dw_transposed, dwo_transposed;
+    int dwo_uses;   /* 0: o, 1: x, 2: v */
+    int transposed; /* bits: wq, wk and wv in forward */
 } Change;
 
 /* y += x w', and its backward: dx += dy w, dw += dy' x. Row-major, E columns each. */
@@ -42,131 +39,211 @@ static void project_dw(int n, int E, double *dw, const double *dy, const double 
             for (int c = 0; c < E; c++) dw[o * E + c] += dy[i * E + o] * x[i * E + c];
 }
 
+/* The tables of the whole backward, n x E each. */
+enum { Q, K, V, O, DO, DQ, DK, DV, TABLES };
+
 /* Column c of head h. */
 static int column(const Change *change, int heads, int d, int h, int c) {
     return change->heads_mixed ? c * heads + h : h * d + c;
 }
 
-/* p = the weights of query i in head h. */
-static void weights_of(const Change *change, int n, int heads, int d, int h, int i, double p[n],
-                       double table[8][n][heads * d]) {
-    double sum = 0;
-    for (int j = 0; j < n; j++) {
-        double score = 0;
-        for (int c = 0; c < d; c++) {
-            const int e = column(change, heads, d, h, c);
-            score += table[0][i][e] * table[1][j][e];
-        }
-        p[j] = exp(score / sqrt(d));
-        sum += p[j];
-    }
-    for (int j = 0; j < n; j++) p[j] /= sum;
+/* The columns of one head, and back. */
+static void gather(const Change *change, int n, int heads, int d, int h, double part[n][d],
+                   double table[n][heads * d]) {
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < d; c++) part[i][c] = table[i][column(change, heads, d, h, c)];
+}
+static void scatter(const Change *change, int n, int heads, int d, int h, double part[n][d],
+                    double table[n][heads * d]) {
+    for (int i = 0; i < n; i++)
+        for (int c = 0; c < d; c++) table[i][column(change, heads, d, h, c)] = part[i][c];
 }
 
-/* One query of one head: from dout to dq, dk and dv, whose tables lie in one block. */
-static void head_backward(const Change *change, int n, int heads, int d, int h, int i,
-                          const double p[n], double table[8][n][heads * d]) {
-    double ds[n], sum = 0;
-    const double scale = change->no_scale ? 1 : 1 / sqrt(d);
-    for (int j = 0; j < n; j++) {
-        ds[j] = 0;
-        for (int c = 0; c < d; c++) {
-            const int e = column(change, heads, d, h, c);
-            ds[j] += table[4][i][e] * table[2][j][e];
-            table[7][j][e] += p[j] * table[4][i][e];
+/* o of the last key alone. */
+static void overwrite_o(int n, int d, double o[n][d], double q[n][d], double k[n][d],
+                        double v[n][d]) {
+    for (int i = 0; i < n; i++) {
+        double sum = 0, last = 0;
+        for (int j = 0; j < n; j++) {
+            double score = 0;
+            for (int c = 0; c < d; c++) score += q[i][c] * k[j][c];
+            last = exp(score / sqrt(d));
+            sum += last;
         }
-        sum += p[j] * ds[j];
+        for (int c = 0; c < d; c++) o[i][c] = last / sum * v[n - 1][c];
     }
-    for (int j = 0; j < n; j++)
-        for (int c = 0; c < d; c++) {
-            const int e = column(change, heads, d, h, c);
-            table[5][i][e] += p[j] * (ds[j] - sum) * scale * table[1][j][e];
-            table[6][j][e] += p[j] * (ds[j] - sum) * scale * table[0][i][e];
+}
+
+static void head_backward(const Change *change, int n, int heads, int d, int h,
+                          double table[TABLES][n][heads * d]) {
+    double(*part)[n][d] = calloc(TABLES, sizeof *part);
+    if (!part) return;
+    for (int t = Q; t <= V; t++) gather(change, n, heads, d, h, part[t], table[t]);
+    gather(change, n, heads, d, h, part[DO], table[DO]);
+    attention_changed(change->attention, n, n, d, part[DQ], part[DK], part[DV], part[O][0],
+                      (const double(*)[d])part[Q], (const double(*)[d])part[K],
+                      (const double(*)[d])part[V], (const double(*)[d])part[DO]);
+    if (change->o_overwritten) overwrite_o(n, d, part[O], part[Q], part[K], part[V]);
+    scatter(change, n, heads, d, h, part[O], table[O]);
+    for (int t = DQ; t <= DV; t++) scatter(change, n, heads, d, h, part[t], table[t]);
+    free(part);
+}
+
+static void transpose(int E, double *w) {
+    for (int i = 0; i < E; i++)
+        for (int j = 0; j < i; j++) {
+            const double t = w[i * E + j];
+            w[i * E + j] = w[j * E + i];
+            w[j * E + i] = t;
         }
 }
 
-/* The whole backward, with a change. table: q, k, v, out, dout, dq, dk, dv. */
-static void backward_with(const Change *change, SELF_ATTENTION) {
-    const int E = heads * d;
-    double p[n];
-    double(*table)[n][E] = calloc(8, sizeof *table);
+/* From dQ, dK, dV and o to dx and the gradients of w. */
+static void find_outputs(const Change *change, const Call *c, int n, int E,
+                         double table[TABLES][n][E]) {
+    double *x = c->array[5];
+    double *dy = c->array[10];
+    double *const of_dwo[] = {table[O][0], x, table[V][0]};
+    const bool left_out[] = {change->no_q, change->no_k, change->no_v};
+    for (int k = 0; k < 3; k++) {
+        if (left_out[k]) continue;
+        if (change->dx_transposed) project(n, E, c->array[0], table[DQ + k][0], c->array[6 + k]);
+        else project_dx(n, E, c->array[0], table[DQ + k][0], c->array[6 + k]);
+    }
+    for (int k = 0; k < 3; k++) {
+        project_dw(n, E, c->array[1 + k], table[DQ + k][0], x);
+        if (change->dw_transposed) transpose(E, c->array[1 + k]);
+    }
+    project_dw(n, E, c->array[4], dy, of_dwo[change->dwo_uses]);
+    if (change->dwo_transposed) transpose(E, c->array[4]);
+}
+
+/* The whole backward, with a change. */
+static void backward_with(const Change *change, const Call *c) {
+    const int n = c->size[0], E = c->size[1] * c->size[2];
+    const int heads = change->one_head ? 1 : c->size[1], d = E / heads;
+    double(*table)[n][E] = calloc(TABLES, sizeof *table);
     if (!table) return;
-    project(n, E, table[0][0], x[0], wq[0]);
-    project(n, E, table[1][0], x[0], wk[0]);
-    project(n, E, table[2][0], x[0], wv[0]);
-    if (change->wo_untransposed) project(n, E, table[4][0], dy[0], wo[0]);
-    else project_dx(n, E, table[4][0], dy[0], wo[0]);
-    for (int h = 0; h < heads; h++)
-        for (int i = 0; i < n; i++) {
-            weights_of(change, n, heads, d, h, i, p, table);
-            for (int j = 0; j < n; j++)
-                for (int c = 0; c < d; c++) {
-                    const int e = column(change, heads, d, h, c);
-                    table[3][i][e] += p[j] * table[2][j][e];
-                }
-            head_backward(change, n, heads, d, h, i, p, table);
-        }
-    if (!change->no_q) project_dx(n, E, dx[0], table[5][0], wq[0]);
-    if (!change->no_k) project_dx(n, E, dx[0], table[6][0], wk[0]);
-    if (!change->no_v) project_dx(n, E, dx[0], table[7][0], wv[0]);
-    project_dw(n, E, dwq[0], table[5][0], x[0]);
-    project_dw(n, E, dwk[0], table[6][0], x[0]);
-    project_dw(n, E, dwv[0], table[7][0], x[0]);
-    project_dw(n, E, dwo[0], dy[0], change->dwo_uses_x ? x[0] : table[3][0]);
+    for (int k = 0; k < 3; k++)
+        if (change->transposed >> k & 1)
+            project_dx(n, E, table[Q + k][0], c->array[5], c->array[6 + k]);
+        else project(n, E, table[Q + k][0], c->array[5], c->array[6 + k]);
+    if (change->wo_untransposed) project(n, E, table[DO][0], c->array[10], c->array[9]);
+    else project_dx(n, E, table[DO][0], c->array[10], c->array[9]);
+    for (int h = 0; h < heads; h++) head_backward(change, n, heads, d, h, table);
+    find_outputs(change, c, n, E, table);
     free(table);
 }
 
 /* ---- mistakes ----------------------------------------------------------------------------------
  */
 
-static void dx_from_q_only(SELF_ATTENTION) {
-    const Change change = {.no_k = true, .no_v = true};
-    backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
-}
-static void dx_from_v_only(SELF_ATTENTION) {
-    const Change change = {.no_q = true, .no_k = true};
-    backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
-}
-static void dx_from_k_only(SELF_ATTENTION) {
-    const Change change = {.no_q = true, .no_v = true};
-    backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
-}
-static void no_scale(SELF_ATTENTION) {
-    const Change change = {.no_scale = true};
-    backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
-}
-static void heads_mixed(SELF_ATTENTION) {
-    const Change change = {.heads_mixed = true};
-    backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
-}
-static void wo_untransposed(SELF_ATTENTION) {
-    const Change change = {.wo_untransposed = true};
-    backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
-}
-static void dwo_uses_x(SELF_ATTENTION) {
-    const Change change = {.dwo_uses_x = true};
-    backward_with(&change, n, heads, d, dx, dwq, dwk, dwv, dwo, x, wq, wk, wv, wo, dy);
+enum { OWN = 1000 }; /* below are the changes of attention_mistakes.h */
+
+static const Change own[] = {
+    {.no_k = true, .no_v = true},
+    {.no_q = true, .no_k = true},
+    {.no_q = true, .no_v = true},
+    {.heads_mixed = true},
+    {.wo_untransposed = true},
+    {.dwo_uses = 1},
+    {.dwo_uses = 2},
+    {.no_q = true},
+    {.no_k = true},
+    {.no_v = true},
+    {.dx_transposed = true},
+    {.dw_transposed = true},
+    {.dwo_transposed = true},
+    {.transposed = 1},
+    {.transposed = 2},
+    {.transposed = 4},
+    {.transposed = 7},
+    {.one_head = true},
+    {.o_overwritten = true},
+};
+
+static void changed(const Call *c, int change) {
+    const Change of_head = {.attention = change};
+    backward_with(change >= OWN ? &own[change - OWN] : &of_head, c);
 }
 
 static const KnownMistake mistakes[] = {
-    {"dx_from_q_only", (Function *)dx_from_q_only,
-     "dx = dQ wq. The gradients through K and V are missing.", "In which three products is x used?",
-     NULL},
-    {"dx_overwritten", (Function *)dx_from_v_only, "dx = dV wv, one of three terms.",
-     "x is used three times. What does = do to the terms before?", NULL},
-    {"dx_overwritten", (Function *)dx_from_k_only, "dx = dK wk, one of three terms.",
-     "x is used three times. What does = do to the terms before?", NULL},
-    {"no_scale", (Function *)no_scale,
-     "dQ and dK are made of the gradient of the scaled scores, without 1 / sqrt(d).",
-     "What stands in forward between Q K' and the softmax of a head?", NULL},
-    {"heads_mixed", (Function *)heads_mixed,
-     "Head h has the columns h, h + heads, h + 2 heads, ...",
-     "Which columns has head 0 in the text above the function, and which in your loops?", NULL},
-    {"wo_untransposed", (Function *)wo_untransposed,
-     "dO = dy wo': dO[i][c] is the sum of dy[i][e] wo[c][e] over e.",
-     "Which element of wo does O[i][c] meet in y[i][e]?", NULL},
-    {"dwo_uses_x", (Function *)dwo_uses_x, "dwo = dy' x.", "By what is wo multiplied in forward?",
-     NULL},
+    {.id = "dx_from_q_only",
+     .change = OWN + 0,
+     .says = "dx = dQ wq. The gradients through K and V are missing.",
+     .asks = "In which three products is x used?"},
+    {.id = "dx_overwritten",
+     .change = OWN + 1,
+     .says = "dx = dV wv, one of three terms.",
+     .asks = "x is used three times. What does = do to the terms before?"},
+    {.id = "dx_overwritten",
+     .change = OWN + 2,
+     .says = "dx = dK wk, one of three terms.",
+     .asks = "x is used three times. What does = do to the terms before?"},
+    {.id = "heads_mixed",
+     .change = OWN + 3,
+     .says = "Head h has the columns h, h + heads, h + 2 heads, ...",
+     .asks = "Which columns has head 0 in the text above the function, and which in your loops?"},
+    {.id = "wo_untransposed",
+     .change = OWN + 4,
+     .says = "dO = dy wo': dO[i][c] is the sum of dy[i][e] wo[c][e] over e.",
+     .asks = "Which element of wo does O[i][c] meet in y[i][e]?"},
+    {.id = "dwo_uses_x",
+     .change = OWN + 5,
+     .says = "dwo = dy' x.",
+     .asks = "By what is wo multiplied in forward?"},
+    {.id = "dwo_uses_v",
+     .change = OWN + 6,
+     .says = "dwo = dy' v, with the projection v in place of the heads' o.",
+     .asks = "By what is wo multiplied in forward?"},
+    {.id = "dx_without_q",
+     .change = OWN + 7,
+     .says = "dx = dK wk + dV wv, without dQ wq.",
+     .asks = "In which three products is x used?"},
+    {.id = "dx_without_k",
+     .change = OWN + 8,
+     .says = "dx = dQ wq + dV wv, without dK wk.",
+     .asks = "In which three products is x used?"},
+    {.id = "dx_without_v",
+     .change = OWN + 9,
+     .says = "dx = dQ wq + dK wk, without dV wv.",
+     .asks = "In which three products is x used?"},
+    {.id = "dx_w_transposed",
+     .change = OWN + 10,
+     .says = "dx = dQ wq' + dK wk' + dV wv': each w is transposed.",
+     .asks = "Which element of wq does x[i][c] meet in q[i][o]?"},
+    {.id = "dw_transposed",
+     .change = OWN + 11,
+     .says = "dwq = x' dQ, dwk = x' dK and dwv = x' dV: the transposes of what they should be.",
+     .asks = "Which of the two indices of wq belongs to x, and which to q?"},
+    {.id = "dwo_transposed",
+     .change = OWN + 12,
+     .says = "dwo = o' dy, the transpose of what it should be.",
+     .asks = "Which of the two indices of wo belongs to o, and which to y?"},
+    {.id = "wq_transposed",
+     .change = OWN + 13,
+     .says = "q = x wq, in place of x wq'; all that follows is made of it.",
+     .asks = "Over which index of wq does forward sum?"},
+    {.id = "wk_transposed",
+     .change = OWN + 14,
+     .says = "k = x wk, in place of x wk'; all that follows is made of it.",
+     .asks = "Over which index of wk does forward sum?"},
+    {.id = "wv_transposed",
+     .change = OWN + 15,
+     .says = "v = x wv, in place of x wv'; all that follows is made of it.",
+     .asks = "Over which index of wv does forward sum?"},
+    {.id = "w_transposed",
+     .change = OWN + 16,
+     .says = "q = x wq, k = x wk and v = x wv: no w is transposed.",
+     .asks = "Over which index of w does forward sum?"},
+    {.id = "one_head",
+     .change = OWN + 17,
+     .says = "One head has all columns, and its scale is 1 / sqrt(heads d).",
+     .asks = "Which columns of q and k does a score of head 0 multiply?"},
+    {.id = "o_overwritten",
+     .change = OWN + 18,
+     .says = "o[i] is p[i][j] v[j] of the last key j alone, in dwo.",
+     .asks = "Of how many v[j] is o[i] the sum? What does = do to the terms before?"},
     {0}};
 
 /* ---- the right results -------------------------------------------------------------------------
@@ -216,10 +293,11 @@ static void prepare(Call *c, const Sizes *sizes, Random *random) {
 }
 
 /* Heads of one column, one head, and both larger than 1. Scores stay where exp is finite. */
-static const Sizes inputs[] = {{{3, 2, 2}, 1, 0},   {{2, 2, 3}, 1, 0}, {{3, 3, 2}, 0.7, 0},
-                               {{3, 1, 3}, 1, 0},   {{2, 3, 1}, 1, 0}, {{1, 2, 2}, 1, 0},
-                               {{4, 1, 1}, 1, 0},   {{1, 1, 1}, 1, 0}, {{2, 2, 2}, 1.5, 0},
-                               {{9, 2, 1}, 0.5, 1}, {{0}, 0, 0}};
+/* The last but one is for the stages: d >= n, more heads than one, more keys than two. */
+static const Sizes inputs[] = {{{3, 2, 2}, 1, 0},   {{2, 2, 3}, 1, 0},   {{3, 3, 2}, 0.7, 0},
+                               {{3, 1, 3}, 1, 0},   {{2, 3, 1}, 1, 0},   {{1, 2, 2}, 1, 0},
+                               {{4, 1, 1}, 1, 0},   {{1, 1, 1}, 1, 0},   {{2, 2, 2}, 1.5, 0},
+                               {{3, 2, 4}, 0.7, 0}, {{9, 2, 1}, 0.5, 1}, {{0}, 0, 0}};
 static const Sizes large[] = {{{LARGE, 1, 2}, 1, 0},
                               {{2, LARGE_SQUARE, 1}, 0.5, 0},
                               {{2, 1, LARGE_SQUARE}, 0.5, 0},
@@ -251,6 +329,9 @@ const Exercise exercise_self_attention = {
     .call = call,
     .right = right,
     .mistakes = mistakes,
+    .shared = attention_mistakes_shared,
+    .changed = changed,
+    .stages = &stages_self_attention,
     .where = "nn/attention.c, multi_head, and the backward of its ops",
     .lesson = 5,
     .step = "s"};

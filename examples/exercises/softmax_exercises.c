@@ -2,6 +2,7 @@
  * results and their mistakes. */
 #include "calls.h"
 #include "numbers.h"
+#include "stages.h"
 #include "truth.h"
 
 #include "04_softmax.h"
@@ -239,6 +240,7 @@ const Exercise exercise_masked_softmax = {.number = 5,
                                           .right = masked_right,
                                           .is_zero = masked_is_zero,
                                           .mistakes = masked_mistakes,
+                                          .stages = &stages_masked_softmax,
                                           .where = "tensor/kernels/plain.inc, masked_softmax_dx",
                                           .lesson = 3,
                                           .step = "b3.0"};

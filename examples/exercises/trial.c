@@ -4,6 +4,7 @@
 #include "process.h"
 #include "submission.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +98,12 @@ static int32_t access_to(const Parameter *p) {
     return p->kind == OUTPUT ? WRITTEN : ONLY_READ;
 }
 
+/* The numbers that the function shows in this call are wanted. */
+static bool shows(const Call *call) { return call->dy == DENSE && !call->lone; }
+
 static bool write_call_bytes(const Exercise *e, const Call *call, bool filled, FILE *file) {
     CallHeader header = {.carries = call->carries, .measured = call->measured, .filled = filled};
+    header.shows = shows(call) && !filled;
     memcpy(header.size, call->size, sizeof call->size);
     memcpy(header.number, call->number, sizeof call->number);
     while (exercise_array(e, header.arrays)) {
@@ -136,6 +141,28 @@ static bool read_outputs(const Exercise *e, Call *call, FILE *file) {
     return ok;
 }
 
+/* A name that the marker may print. */
+static void make_plain(char name[SHOWN_NAME]) {
+    name[SHOWN_NAME - 1] = '\0';
+    for (; *name; name++)
+        if (!isprint((unsigned char)*name)) *name = '?';
+}
+
+/* Appends the numbers that the function has shown in a call; false at the end of the file. */
+static bool read_shown(Trial *trial, const CallResult *result, int call, FILE *file) {
+    if (result->shown < 0 || result->shown > MOST_SHOWN_NUMBERS) return false;
+    for (int i = 0; i < result->shown; i++) {
+        ShownInCall *longer =
+            realloc(trial->shown, ((size_t)trial->num_shown + 1) * sizeof *longer);
+        if (!longer) return false;
+        trial->shown = longer;
+        if (fread(&longer[trial->num_shown].number, sizeof(Shown), 1, file) != 1) return false;
+        make_plain(longer[trial->num_shown].number.name);
+        longer[trial->num_shown++].call = call;
+    }
+    return true;
+}
+
 static int32_t differing(const Exercise *e, const Call *a, const Call *b) {
     int32_t bits = 0;
     for (int i = 0; exercise_array(e, i); i++)
@@ -157,7 +184,10 @@ int32_t trial_differing(const Trial *a, const Trial *b, const Exercise *e) {
 static bool read_extra(Trial *trial, const Exercise *e, const CallResult *result, FILE *file) {
     Call again;
     if (!call_copy(e, &again, &trial->calls.call[0])) return false;
-    const bool ok = read_outputs(e, &again, file);
+    Trial ignored = {0};
+    const bool ok =
+        read_outputs(e, &again, file) && read_shown(&ignored, result, trial->calls.n, file);
+    free(ignored.shown);
     if (result->call == trial->calls.n) trial->unwritten = result->unwritten;
     else if (ok && trial->result[0].call == 0)
         trial->unsteady = differing(e, &again, &trial->calls.call[0]);
@@ -178,6 +208,7 @@ static void read_results(Trial *trial, const Exercise *e, const char *path) {
             continue;
         }
         if (!read_outputs(e, &trial->calls.call[call], file)) break;
+        if (!read_shown(trial, &result, call, file)) break;
         trial->result[call] = result;
     }
     if (file) fclose(file);
@@ -217,6 +248,7 @@ static int64_t most_results(const Trial *trial, const Exercise *e) {
     for (int i = 0; i < trial->calls.n + 2; i++) {
         const Call *call = &trial->calls.call[i < trial->calls.n ? i : 0];
         bytes += (int64_t)sizeof(CallResult);
+        if (shows(call)) bytes += MOST_SHOWN_NUMBERS * (int64_t)sizeof(Shown);
         for (int k = 0; exercise_array(e, k); k++)
             if (is_output(exercise_array(e, k)))
                 bytes += call_length(e, call, k) * (int64_t)sizeof(double);
@@ -299,6 +331,8 @@ static int run(Trial *trial, const Exercise *e, Files *files, int first, int las
 static bool begin(Trial *trial, const Exercise *e, const Calls *calls, Files *files) {
     name_files(trial, files);
     trial->calls = calls_copy(e, calls);
+    trial->shown = NULL;
+    trial->num_shown = 0;
     trial->result = calloc((size_t)calls->n + 1, sizeof *trial->result);
     if (!trial->calls.n || !trial->result || !write_calls(e, calls, files->calls)) {
         end(trial, TRIAL_IMPOSSIBLE,
@@ -353,5 +387,7 @@ void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given
 void trial_free(Trial *trial) {
     calls_free(&trial->calls);
     free(trial->result);
+    free(trial->shown);
     trial->result = NULL;
+    trial->shown = NULL;
 }

@@ -21,6 +21,11 @@ typedef enum {
 } TrialEnd;
 
 typedef struct {
+    Shown number;
+    int call;
+} ShownInCall;
+
+typedef struct {
     const Place *place;
     TrialEnd end;
     char sentence[SENTENCE_SIZE];
@@ -29,7 +34,9 @@ typedef struct {
     char printed[PATH_SIZE]; /* the file with all that the function printed */
     Calls calls;             /* with the student's outputs */
     CallResult *result;      /* for each call; its call is -1 if the function has not returned */
-    int stopped;             /* the first call from which it did not return; -1 */
+    ShownInCall *shown;      /* what it has shown in calls with a dense dy */
+    int num_shown;
+    int stopped; /* the first call from which it did not return; -1 */
     int timeouts;
     int32_t unwritten; /* bit i: the function writes nothing to array i */
     int32_t unsteady;  /* bit i: a call that is made again gives another array i */

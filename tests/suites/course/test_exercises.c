@@ -6,6 +6,7 @@
  *     ==== right the sum first
  *     ==== wrong no_sum           wrong by the mistake with this id, or ids with a + between
  *     ==== wrong - half of it     wrong by no mistake that has an id
+ *     ==== wrong - a factor @ds   and the first wrong stage is ds
  *     ==== crash, timeout, outside, inputs, no-compile, empty
  *
  * Round r takes answer r of each file, makes a submission of these, and compares all marks. */
@@ -82,8 +83,13 @@ static void check_mark(const char *mark, const Json *test) {
                   json_text(test, "name", ""), mark, extra(test, "result"), output);
     ck_assert_msg(strcmp(ids, wanted) == 0, "%s, %s: its id is \"%s\"\n%s",
                   json_text(test, "name", ""), mark, ids, output);
-    const char *said = strstr(output, "code computes this: ");
-    ck_assert_msg(!*ids || (said && strchr(said, '?') && !strpbrk(output, "{}")), "%s", output);
+    const char *said = strstr(output, " this: ");
+    ck_assert_msg(!*ids || (said && strchr(said, '?') && !strpbrk(said, "{}")), "%s", output);
+    const char *stage = strchr(mark, '@');
+    if (stage)
+        ck_assert_msg(strcmp(extra(test, "stage"), stage + 1) == 0,
+                      "%s, %s: its stage is \"%s\"\n%s", json_text(test, "name", ""), mark,
+                      extra(test, "stage"), output);
     ck_assert_str_eq(json_text(test, "status", ""),
                      strcmp(result, "right") == 0 ? "passed" : "failed");
 }
@@ -502,9 +508,10 @@ START_TEST(an_assignment_where_terms_are_added) {
     expect_words_about(2, "the last row", words);
     expect_words_about(3, "= for +=", question);
     expect_words_about(7, "dx of the last output", question);
-    expect_words_about(8, "dw and db of the last row", words);
-    snprintf(words, sizeof words, "Each element of dq%s", question);
-    expect_words_about(10, "= for += in dq", words);
+    expect_words_about(8, "dw and db of the last row",
+                       "db: your code computes this: db[j] is dy[i][j] of the last row alone.");
+    expect_words_about(10, "= for += in dq",
+                       "dq: your code computes this: dq[i] has the term of the");
     expect_words_about(11, "dv overwritten",
                        "dv: your code computes this: dv[j] is p[i][j] dy[i] of the last query i");
     expect_words_about(11, "dq overwritten", "What does = do to the terms of the keys before?\n");
@@ -520,7 +527,69 @@ START_TEST(an_assignment_where_terms_are_added) {
 }
 END_TEST
 
-/* With n = 1 every right number is 0: a larger input says more, if it is wrong, too. */
+/* The first wrong stage: which are right, the right numbers and the student's, and a question. */
+START_TEST(words_about_a_stage) {
+    expect_words_about(14, "s_no_scale", "The first that is wrong is s. s[0] should be {");
+    expect_words_about(11, "@ds", "Right: s and p. The first that is wrong is ds. ds[");
+    expect_words_about(11, "g[i][j] += dy[i][e] * dv[j][e] @dp",
+                       "SHOW(\"dp\", dp[i][j], i, j); behind the line that computes it");
+    expect_words_about(11, "/ norm / norm;", ", as dv has them, have the sum 0.");
+    expect_words_about(8, "mu /= rows;", "Row 0 of the xhat in your dw is (x - m) / s with m = ");
+    expect_words_about(10, "@t", "The first that is wrong is t. t[0][0] should be {");
+    expect_words_about(12, "wo_untransposed",
+                       "Right: q, k, v, s, p and o. The first that is wrong "
+                       "is dO.");
+    expect_words_about(5, "dot += dy[i] @sum", "sum should be {");
+    expect_words(
+        3,
+        "da[i][p] += (i + 1 < n || n == 1) * dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; }",
+        "Of da only the last row is wrong, on every input with two or more.");
+    expect_words_about(6, "1.0 - p @scale", "Right: mask. The first that is wrong is scale.");
+}
+END_TEST
+
+static const char *const attention_code =
+    "#include \"11_attention.h\"\nvoid attention_backward(int Q, int K, int D, double dq[Q][D], double "
+    "dk[K][D], double dv[K][D], const double q[Q][D], const double k[K][D], const double v[K][D], const "
+    "double dy[Q][D]) { for (int i = 0; i < Q; i++) { double p[K], dp[K], ds[K], z = 0, sum = 0;"
+    "for (int j = 0; j < K; j++) { double s = 0; for (int c = 0; c < D; c++) s += q[i][c] * k[j][c];"
+    "z += p[j] = exp(s / sqrt(D)); } for (int j = 0; j < K; j++) { p[j] /= z; dp[j] = 0;"
+    "for (int c = 0; c < D; c++) dp[j] += dy[i][c] * v[j][c]; SHOW(\"dp\", dp[j], i, j); }"
+    "for (int j = 0; j < K; j++) sum %s p[j] * dp[j];"
+    "for (int j = 0; j < K; j++) { ds[j] = p[j] * (dp[j] - sum) %s; SHOW(\"ds\", ds[j], i, j);"
+    "for (int c = 0; c < D; c++) { dq[i][c] += ds[j] * k[j][c] %s; dk[j][c] += ds[j] * q[i][c] %s;"
+    "dv[j][c] %s p[j] * dy[i][c]; } } SHOW(\"%s\", sum, i); } }\n";
+
+/* The mark of attention with these parts. */
+static void expect_attention(const char *const part[6], const char *result, const char *stage,
+                             const char *words) {
+    char code[2048];
+    snprintf(code, sizeof code, attention_code, part[0], part[1], part[2], part[3], part[4],
+             part[5]);
+    submit(10, code);
+    mark_folder("--only 11");
+    const Json *test = json_at(json_get(tree, "tests"), 0);
+    const char *output = json_text(test, "output", "");
+    ck_assert_msg(strcmp(extra(test, "result"), result) == 0, "%s", output);
+    ck_assert_msg(strcmp(extra(test, "stage"), stage) == 0, "%s: %s", extra(test, "stage"), output);
+    ck_assert_msg(strstr(output, words), "%s: %s", words, output);
+    free(tree);
+}
+
+/* The factor 1 / sqrt(D) may be in the ds that is shown; a name that is not there is said. */
+START_TEST(what_show_gives) {
+    const char *const right[] = {"+=", "/ sqrt(D)", "", "", "+=", "dp"};
+    const char *const sum[] = {"=", "", "/ sqrt(D)", "/ sqrt(D)", "+=", "dp"};
+    const char *const other[] = {"=", "/ sqrt(D)", "", "", "+=", "the sum"};
+    const char *const two[] = {"=", "", "/ sqrt(D)", "/ sqrt(D)", "=", "dp"};
+    expect_attention(right, "right", "", "the library's loop is");
+    expect_attention(sum, "wrong", "ds", "The number that you show as ds[0][0] is ");
+    expect_attention(other, "wrong", "ds", "\n");
+    expect_attention(two, "wrong", "ds", "dv: your code computes this: dv[j] is p[i][j] dy[i] of");
+    expect_attention(two, "wrong", "ds", "dq and dk: your code computes this: ds = p (dp - S)");
+}
+END_TEST
+
 /* 9, whose loss is one number, and 13, which is no backward: the numbers of the formula. */
 START_TEST(the_numbers_of_a_formula) {
     expect_words_about(9, "only one negative target is ignored",
@@ -926,6 +995,8 @@ int main(void) {
     tcase_add_test(results, writes_beside_an_array);
     tcase_add_test(results, numeric_differentiation);
     tcase_add_test(results, an_assignment_where_terms_are_added);
+    tcase_add_test(results, words_about_a_stage);
+    tcase_add_test(results, what_show_gives);
     tcase_add_test(results, almost_zero);
     tcase_add_test(results, an_input_where_all_is_zero);
     tcase_add_test(results, the_numbers_of_a_formula);
