@@ -847,10 +847,11 @@ START_TEST(a_class) {
                                 "\"Ada, A\",right,right,2,,\n"
                                 "bob,empty,wrong,0,04_softmax: no_sum,\n"
                                 "eve,empty,wrong,0,04_softmax: no_sum,\n";
-    static const char rest[] = "\nbob: 03_product.c is missing\n"
-                               "eve: 03_Product (1).C is there; 03_product.c is not\n"
-                               "\nThe commonest mistakes:\n  2 students, 04_softmax: no_sum\n"
-                               "    The code computes this: ";
+    static const char rest[] =
+        "\nbob: 03_product.c is missing\n"
+        "eve: 03_Product (1).C is there; 03_product.c is not\n"
+        "\nThe commonest mistakes:\n  2 students, 04_softmax: no_sum\n"
+        "    The code computes this: y * dy, without the sum over the row.\n";
     char csv[1024];
     make_class();
     ck_assert_int_eq(run("--class $D/class --only 3,4 --seed 5"), 0);
