@@ -39,8 +39,8 @@ static const Flag flags[] = {
               "Marks the files NN_name.c in this folder. A file that is not there is empty."),
     OUTPUT_FLAG("--json", json, "FILE.json", "Writes the marks as Gradescope's results.json."),
     TEXT_FLAG(
-        "--only", only, "3,4", "all",
-        "Marks only these exercises. The numbers alone, as in `exercises 3`, do the same, and\n"
+        "--only", only, "3,7b", "all",
+        "Marks only these exercises. The numbers alone, as in `exercises 7b`, do the same, and\n"
         "show the arrays of a wrong number, and what the function printed."),
     SEED_FLAG("--seed", seed, "Draws other inputs."),
     TEXT_FLAG("--class", class, "DIR", "none",
@@ -59,7 +59,7 @@ static const Flag flags[] = {
  */
 
 static bool is_list(const char *text) {
-    return *text >= '0' && *text <= '9' && text[strspn(text, "0123456789,")] == '\0';
+    return *text >= '0' && *text <= '9' && text[strspn(text, "0123456789b,")] == '\0';
 }
 
 /* Does this flag take the next argument as its value? */
@@ -91,19 +91,18 @@ static int take_numbers(int argc, char **argv, char *numbers, size_t size) {
     return left;
 }
 
-/* Which exercises of exercise_list does "3,4" name? */
+/* Which exercises of exercise_list does "3,7b" name? */
 static void choose(const char *list, bool *chosen) {
     const int last = exercise_list[num_exercises - 1]->number;
     for (const char *at = list; *at;) {
-        char *end;
-        const long number = strtol(at, &end, 10);
-        int i = 0;
-        while (i < num_exercises && exercise_list[i]->number != number) i++;
-        if (!only && is_list(at) && i == num_exercises)
-            flags_misuse("exercises", "there is no exercise %.*s: they are 1 to %d",
+        const char *end;
+        const int i = exercise_named(at, &end);
+        if (!only && is_list(at) && i < 0)
+            flags_misuse("exercises", "there is no exercise %.*s: they are 1 to %d, 7b and 10b",
                          (int)strcspn(at, ","), at, last);
-        if (!is_list(at) || i == num_exercises)
-            flags_misuse("exercises", "--only wants numbers from 1 to %d, as 3,4, not \"%s\"", last,
+        if (!is_list(at) || i < 0)
+            flags_misuse("exercises",
+                         "--only wants numbers from 1 to %d, 7b or 10b, as 3,7b, not \"%s\"", last,
                          list);
         chosen[i] = true;
         at = *end == ',' ? end + 1 : end;
@@ -149,13 +148,14 @@ static int count(const Marking *list, int n, MarkKind kind) {
 static void print_summary(const Marking *list, int n) {
     const int right = count(list, n, MARK_RIGHT), unmarked = count(list, n, MARK_NOT_MARKED);
     const Marking *next = NULL;
-    char name[64];
+    char name[64], label[LABEL_SIZE];
     for (int i = n; i-- > 0;)
         if (list[i].mark.kind != MARK_RIGHT) next = &list[i];
     printf("\n%d of %d %s right.", right, n, right == 1 ? "is" : "are");
     if (next) {
         exercise_file(next->exercise, name, sizeof name);
-        printf(" Next: %d, %s/%s.c", next->exercise->number, submission, name);
+        exercise_label(next->exercise, label);
+        printf(" Next: %s, %s/%s.c", label, submission, name);
     }
     printf("\n%d passed, %d failed", right, n - right - unmarked);
     if (unmarked) printf(", %d not marked", unmarked);

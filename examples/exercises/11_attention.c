@@ -4,13 +4,19 @@
  *     p = softmax of each row of s
  *     y = p v
  *
- * Three lines forward, three steps back: from dy to dv and dp (exercise 3), from dp to ds (exercise
- * 4, a row at a time), from ds to dq and dk (exercise 3 again, and the scale). Backward computes p
- * again. An array of your own, double p[Q][K], is not zero at the start, and = {0}
- * does not compile where a size is a variable: use memset or a loop.
+ * Three lines forward, three steps back. Backward computes s and p again; dp and ds are arrays of
+ * your own, too, Q x K each. Write one after the other, and print each for the number to check:
+ *
+ *     s, p         as in forward
+ *     dv, dp       from dy: the product p v (exercise 3)
+ *     ds           from dp: a softmax for each row (exercises 4 and 10b)
+ *     dq, dk       from ds: the product q k', and the scale (exercise 3)
+ *
+ * An array of your own, double p[Q][K], is not zero at the start, and = {0} does not compile where
+ * a size is a variable: use memset or a loop.
  *
  * A number to check: Q = 1, K = 2, D = 1, q = {{1}}, k = {{0}, {log 3}}, v = {{0}, {8}}, dy =
- * {{1}}. Then p = {{0.25, 0.75}}, ds = {{-1.5, 1.5}}, and dv = {{0.25}, {0.75}}, dq = {{1.647918}},
+ * {{1}}. Then p = {{0.25, 0.75}}, dp = {{0, 8}}, ds = {{-1.5, 1.5}}, and dv = {{0.25}, {0.75}}, dq = {{1.647918}},
  * dk = {{-1.5}, {1.5}}. */
 #include "11_attention.h"
 

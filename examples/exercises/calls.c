@@ -138,7 +138,7 @@ static bool append_lone(const Exercise *e, Calls *calls, const Sizes *sizes, dou
 
 Calls calls_draw(const Exercise *e, uint64_t seed) {
     Calls calls = {0};
-    Random random = {seed * 1000003 + (uint64_t)e->number};
+    Random random = {seed * 1000003 + (uint64_t)e->number + (e->letter ? 500009 : 0)};
     Random before = random;
     bool ok = true;
     for (int i = 0; ok && e->inputs[i].size[0]; i++) {

@@ -173,7 +173,7 @@ static void print_files(const Table *table, const Student *student) {
         exercise_file(e, name, sizeof name);
         snprintf(path, sizeof path, "%s/%s.c", folder, name);
         if (stat(path, &status) == 0) continue;
-        submission_other_name(folder, e->number, e->name, sentence, sizeof sentence);
+        submission_other_name(folder, name, sentence, sizeof sentence);
         if (!*sentence) snprintf(sentence, sizeof sentence, "%s.c is missing", name);
         printf("%s: %s\n", student->name, sentence);
     }
@@ -185,7 +185,7 @@ static void print_files(const Table *table, const Student *student) {
 typedef struct {
     const Exercise *exercise;
     const KnownMistake *mistake;
-    int students;
+    int students, order;
 } Tally;
 
 static bool has(const Cell *cell, const KnownMistake *mistake) {
@@ -198,8 +198,7 @@ static int commonest_first(const void *a, const void *b) {
     const Tally *x = a;
     const Tally *y = b;
     if (x->students != y->students) return y->students - x->students;
-    if (x->exercise != y->exercise) return x->exercise->number - y->exercise->number;
-    return x->mistake < y->mistake ? -1 : 1;
+    return x->order - y->order;
 }
 
 static void print_commonest(const Table *table) {
@@ -210,7 +209,7 @@ static void print_commonest(const Table *table) {
     for (int i = 0; i < table->n; i++)
         for (int k = 0; exercise_mistake(table->exercise[i], k); k++) {
             const KnownMistake *m = exercise_mistake(table->exercise[i], k);
-            Tally t = {table->exercise[i], m, 0};
+            Tally t = {table->exercise[i], m, 0, n};
             for (int s = 0; s < table->students; s++)
                 t.students += has(&table->student[s].cell[i], m);
             if (t.students && n < MOST_TALLIES) tally[n++] = t;

@@ -8,8 +8,24 @@
 
 const Exercise *exercise(int number) {
     for (int i = 0; i < num_exercises; i++)
-        if (exercise_list[i]->number == number) return exercise_list[i];
+        if (exercise_list[i]->number == number && !exercise_list[i]->letter)
+            return exercise_list[i];
     return NULL;
+}
+
+int exercise_named(const char *text, const char **end) {
+    const size_t length = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz");
+    char label[LABEL_SIZE];
+    *end = text + length;
+    for (int i = 0; i < num_exercises; i++) {
+        exercise_label(exercise_list[i], label);
+        if (strlen(label) == length && memcmp(label, text, length) == 0) return i;
+    }
+    return -1;
+}
+
+void exercise_label(const Exercise *e, char label[LABEL_SIZE]) {
+    snprintf(label, LABEL_SIZE, "%d%s", e->number, e->letter ? e->letter : "");
 }
 
 const KnownMistake *exercise_mistake(const Exercise *e, int i) {
@@ -25,7 +41,7 @@ const KnownMistake *exercise_mistake(const Exercise *e, int i) {
 }
 
 void exercise_file(const Exercise *e, char *name, size_t size) {
-    snprintf(name, size, "%02d_%s", e->number, e->name);
+    snprintf(name, size, "%02d%s_%s", e->number, e->letter ? e->letter : "", e->name);
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { MOST_PARAMETERS = 16, MOST_SIZES = 4, MOST_NUMBERS = 2, MOST_ARRAYS = 12 };
-enum { MOST_EXERCISES = 64 };
+enum { MOST_EXERCISES = 64, LABEL_SIZE = 8 };
 
 typedef enum {
     NO_PARAMETER, /* after the last one */
@@ -85,6 +85,7 @@ struct StageRules; /* stages.h */
 
 typedef struct {
     int number;
+    const char *letter;   /* "b": exercise 7b comes after 7; NULL: there is none */
     const char *name;     /* "softmax": the file is 04_softmax.c */
     const char *function; /* "softmax_backward" */
     Parameter parameter[MOST_PARAMETERS];
@@ -115,13 +116,19 @@ typedef struct {
     bool limited;                    /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
-/* All exercises, by their numbers. exercises.mk makes the list: it finds each `const Exercise
- * exercise_NAME` with its number in the files of this folder. */
+/* All exercises, by their numbers and letters. exercises.mk makes the list: it finds each `const
+ * Exercise exercise_NAME` with its number in the files of this folder. */
 extern const Exercise *const exercise_list[];
 extern const int num_exercises;
-/* The one with this number; NULL if there is none. */
+/* The one with this number and without a letter; NULL if there is none. */
 const Exercise *exercise(int number);
+/* The place in the list of the one with the label at text, "7" or "7b"; *end is behind it. -1: it
+ * is none.
+ */
+int exercise_named(const char *text, const char **end);
 
+/* "4", "7b" */
+void exercise_label(const Exercise *e, char label[LABEL_SIZE]);
 /* The mistakes are numbered from 0, the shared ones last; NULL after the last one. */
 const KnownMistake *exercise_mistake(const Exercise *e, int i);
 
@@ -133,7 +140,7 @@ const Parameter *exercise_array(const Exercise *e, int array);
 /* How many elements array has in this call, and how many are in a row: 1 for a vector. */
 int64_t call_length(const Exercise *e, const Call *call, int array);
 int64_t call_columns(const Exercise *e, const Call *call, int array);
-/* "heads * d" -> 6; NULL or "" is 1. */
+/* "heads * d" -> 6, "2" -> 2; NULL or "" is 1. */
 int64_t call_size(const Exercise *e, const Call *call, const char *sizes);
 bool is_output(const Parameter *p); /* OUTPUT or STATE */
 size_t element_size(const Parameter *p);

@@ -15,11 +15,13 @@ $(TEXT).c: examples/exercises/texts.h $(CARRIES) $(BUILD)/flags
 	    for file in $(CARRIES); do echo "{\"$${file##*/}\", (const unsigned char[]){"; \
 	        od -An -v -tu1 $$file | sed 's/[0-9][0-9]*/&,/g'; echo '0}},'; done; \
 	    echo '}; const int num_texts = sizeof texts / sizeof *texts;') >$@
-# Every "const Exercise exercise_NAME", by its number.
+# Every "const Exercise exercise_NAME", by its number and letter: 7 < 7b < 8.
 $(LIST).c: $(MARKER) $(BUILD)/flags
-	@mkdir -p $(@D); awk '/^const Exercise exercise_[a-z0-9_]+ =/ { name = $$3 } \
-	        name && match($$0, /[.]number = [0-9]+/) { print substr($$0, RSTART + 10, RLENGTH - 10), name; name = "" }' \
-	    $(MARKER) | sort -n | awk 'BEGIN { print "#include \"examples/exercises/exercise.h\"" } \
+	@mkdir -p $(@D); awk '/^const Exercise exercise_[a-z0-9_]+ =/ { name = $$3; number = ""; letter = "" } \
+	        match($$0, /[.]number = [0-9]+/) { number = substr($$0, RSTART + 10, RLENGTH - 10) } \
+	        match($$0, /[.]letter = "[a-z]"/) { letter = substr($$0, RSTART + 11, 1) } \
+	        name && /};$$/ { print number letter, name; name = "" }' \
+	    $(MARKER) | LC_ALL=C sort -n | awk 'BEGIN { print "#include \"examples/exercises/exercise.h\"" } \
 	        { print "extern const Exercise " $$2 ";"; list = list "&" $$2 ", " } \
 	        END { print "const Exercise *const exercise_list[] = {" list "0};\nconst int num_exercises = " NR ";" }' >$@
 $(TEXTS): MORE = -I.

@@ -217,6 +217,8 @@ static const char *why_zero(const Exercise *e, const Call *call, int64_t i) {
     if (e->is_zero && e->is_zero(call, i)) return ": a masked x changes nothing";
     if ((e->number == 4 || e->number == 5) && call->size[0] == 1)
         return ": with n = 1, y is 1 whatever x is";
+    if (e->number == 10 && e->letter && call->size[0] == 1)
+        return ": with K = 1, p is 1 whatever x is";
     if (e->number == 8 && call->size[1] == 1) return ": with n = 1, xhat is 0 whatever x is";
     return "";
 }

@@ -113,12 +113,14 @@ static bool await(Queue *queue, const Marking *marking) {
     enum { SILENCE = 3 };
     const time_t begin = time(NULL);
     bool says = isatty(2);
+    char label[LABEL_SIZE];
+    exercise_label(marking->exercise, label);
     pthread_mutex_lock(&queue->lock);
     while (!marking->tried && !process_interrupted()) {
         wait_a_moment(queue);
         if (!says || marking->tried || time(NULL) <= begin + SILENCE) continue;
-        fprintf(stderr, "%d %s is still running; it is stopped after %d seconds ...\n",
-                marking->exercise->number, marking->exercise->name, TRIAL_SECONDS);
+        fprintf(stderr, "%s %s is still running; it is stopped after %d seconds ...\n", label,
+                marking->exercise->name, TRIAL_SECONDS);
         says = false;
     }
     pthread_mutex_unlock(&queue->lock);

@@ -313,9 +313,10 @@ bool place_prepare(const Place *place, const Exercise *e) {
 }
 
 bool place_can_compile(const Place *place, const Exercise *e) {
-    char name[64], text[80], path[PATH_SIZE], file[PATH_SIZE], messages[1024];
+    char name[64], text[80], path[PATH_SIZE], file[PATH_SIZE], messages[1024], label[LABEL_SIZE];
     Line line = {.length = 0};
-    snprintf(name, sizeof name, "control_%d", e->number); /* other threads have other ones */
+    exercise_label(e, label);
+    snprintf(name, sizeof name, "control_%s", label); /* other threads have other ones */
     snprintf(text, sizeof text, "%s.c", name);
     append(&line, "#include <stdbool.h>\n");
     append_prototype(&line, e);

@@ -45,7 +45,10 @@ static void print_text(const char *text, int column) {
 void results_print(const Marking *marking, const uint64_t *seed) {
     const Mark *mark = &marking->mark;
     const Exercise *e = marking->exercise;
-    printf("%2d %-19s%s", e->number, e->name, mark_names[mark->kind]);
+    char label[LABEL_SIZE];
+    exercise_label(e, label);
+    printf("%2s %-*s%s", label, 21 - (int)strlen(label) - (label[1] == '\0'), e->name,
+           mark_names[mark->kind]);
     if (mark->kind == MARK_RIGHT) printf("    the library's loop: %s", e->where);
     if (!*mark->text) {
         putchar('\n');
@@ -60,7 +63,7 @@ void results_print(const Marking *marking, const uint64_t *seed) {
     if (strlen(mark_names[mark->kind]) >= MESSAGE - INDENT) putchar(' ');
     print_text(mark->text, MESSAGE);
     if (mark->worst >= 0 && seed)
-        printf("%*s(build/exercises %d --seed %llu shows the arrays)\n", INDENT, "", e->number,
+        printf("%*s(build/exercises %s --seed %llu shows the arrays)\n", INDENT, "", label,
                (unsigned long long)*seed);
 }
 
@@ -170,9 +173,10 @@ static bool is_whole(const Results *results) {
 }
 
 static void write_head(FILE *file, const Exercise *e) {
-    char name[64];
+    char name[64], label[LABEL_SIZE];
+    exercise_label(e, label);
     exercise_file(e, name, sizeof name);
-    fprintf(file, "  {\"number\": \"%d\", \"name\": \"%s\", ", e->number, name);
+    fprintf(file, "  {\"number\": \"%s\", \"name\": \"%s\", ", label, name);
 }
 
 static void write_test(FILE *file, const Marking *marking, bool scores) {

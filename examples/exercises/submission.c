@@ -263,33 +263,37 @@ bool submission_reaches_out(const char *path, char *sentence, size_t size) {
 
 /* ---- files with other names ------------------------------------------------------------------ */
 
-/* Has this name the number or the name of the exercise: "04_softmax (1).c", "4-Softmax.C",
- * "softmax.c.txt"? */
-static bool is_meant(const char *file, int number, const char *name) {
-    const size_t digits = strspn(file, "0123456789");
-    const size_t length = strlen(name);
-    const char *rest = file + digits + strspn(file + digits, "_- ");
+/* Has this name the number and letter or the name of the exercise whose file is right: "04_softmax
+ * (1).c", "4-Softmax.C", "softmax.c.txt"? */
+static bool is_meant(const char *file, const char *right) {
+    const size_t digits = strspn(file, "0123456789"), lettered = strcspn(right, "_");
+    const char *name = right + lettered + 1;
+    const char letter = isdigit((unsigned char)right[lettered - 1]) ? '_' : right[lettered - 1];
+    const char *rest = file + digits;
+    const bool has_letter = isalpha((unsigned char)*rest) && !isalpha((unsigned char)rest[1]);
+    const char its = has_letter ? (char)tolower((unsigned char)*rest) : '_';
     char suffix[4] = "";
     const char *dot = strrchr(file, '.');
     if (dot) snprintf(suffix, sizeof suffix, "%s", dot + 1);
     if (!strchr("cCt", *suffix)) return false; /* and no header, and no picture */
-    for (size_t i = 0; i < length; i++)
-        if (tolower((unsigned char)rest[i]) != name[i]) return digits && atoi(file) == number;
-    return !is_letter(rest[length]) || rest[length] == '_';
+    rest += has_letter;
+    rest += strspn(rest, "_- ");
+    for (; *name; name++, rest++)
+        if (tolower((unsigned char)*rest) != *name)
+            return digits && atoi(file) == atoi(right) && its == letter;
+    return !is_letter(*rest) || *rest == '_';
 }
 
-void submission_other_name(const char *folder, int number, const char *name, char *sentence,
-                           size_t size) {
-    char right[64], path[4096];
+void submission_other_name(const char *folder, const char *right, char *sentence, size_t size) {
+    char path[4096];
     struct stat status;
     *sentence = '\0';
-    snprintf(right, sizeof right, "%02d_%s.c", number, name);
-    snprintf(path, sizeof path, "%s/%s", folder, right);
+    snprintf(path, sizeof path, "%s/%s.c", folder, right);
     DIR *list = stat(path, &status) == 0 ? NULL : opendir(folder);
     if (!list) return;
     for (struct dirent *item = readdir(list); item && !*sentence; item = readdir(list))
-        if (is_meant(item->d_name, number, name))
-            snprintf(sentence, size, "%.80s is there; %s is not", item->d_name, right);
+        if (is_meant(item->d_name, right))
+            snprintf(sentence, size, "%.80s is there; %s.c is not", item->d_name, right);
     closedir(list);
 }
 

@@ -18,9 +18,9 @@ SubmissionState submission_look(const char *path, const char *function);
 /* Does a text include a file of another folder, or is there assembler in it, which could? */
 bool submission_reaches_out(const char *path, char *sentence, size_t size);
 
-/* "04_softmax (1).c is there; 04_softmax.c is not", if a file seems to be meant; else "". */
-void submission_other_name(const char *folder, int number, const char *name, char *sentence,
-                           size_t size);
+/* "04_softmax (1).c is there; 04_softmax.c is not", if a file seems to be meant; else "". right is
+ * "04_softmax". */
+void submission_other_name(const char *folder, const char *right, char *sentence, size_t size);
 
 /* Is every body of this function in a C text empty, but for comments, semicolons and (void)x? False
  * if there is no body. */

@@ -39,8 +39,7 @@ static bool look(Trial *trial, const Exercise *e, const Place *place) {
     }
     if (submission_look(path, e->function) != SUBMISSION_WRITTEN) {
         trial->end = TRIAL_EMPTY;
-        submission_other_name(place->submission, e->number, e->name, trial->sentence,
-                              sizeof trial->sentence);
+        submission_other_name(place->submission, name, trial->sentence, sizeof trial->sentence);
         return false;
     }
     if (submission_reaches_out(path, trial->sentence, sizeof trial->sentence)) {

@@ -17,12 +17,26 @@
 #include "../common.h"
 #include "../common_program.h"
 
-enum { EXERCISES = 14, ROUNDS = 40, TEXT = 1 << 16 };
+enum { EXERCISES = 16, ROUNDS = 40, TEXT = 1 << 16 };
 
+#define ALL "1,2,3,4,5,6,7,7b,8,9,10,10b,11,12,13,14"
+
+/* By their numbers, from 1; then those with a letter. */
 static const char *const name[EXERCISES] = {
-    "01_scale",     "02_bias",           "03_product",    "04_softmax",       "05_masked_softmax",
-    "06_dropout",   "07_linear",         "08_layer_norm", "09_cross_entropy", "10_additive",
-    "11_attention", "12_self_attention", "13_sgd",        "14_flash"};
+    "01_scale",         "02_bias",           "03_product",
+    "04_softmax",       "05_masked_softmax", "06_dropout",
+    "07_linear",        "08_layer_norm",     "09_cross_entropy",
+    "10_additive",      "11_attention",      "12_self_attention",
+    "13_sgd",           "14_flash",          "07b_mean_variance",
+    "10b_weighted_mean"};
+
+/* "3", "7b" */
+static const char *label(int exercise) {
+    static char text[8];
+    const char *at = name[exercise] + (*name[exercise] == '0');
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "_"), at);
+    return text;
+}
 
 /* ---- answers -----------------------------------------------------------------------------------
  */
@@ -112,6 +126,13 @@ static int mark_folder(const char *arguments) {
     return status;
 }
 
+static const Json *test_named(const char *file) {
+    const Json *tests = json_get(tree, "tests");
+    for (int64_t i = 0; i < tests->count; i++)
+        if (strcmp(json_text(json_at(tests, i), "name", ""), file) == 0) return json_at(tests, i);
+    ck_abort_msg("there is no mark for %s", file);
+}
+
 START_TEST(answers_are_marked_rightly) {
     char only[64] = "--only 0", mark[EXERCISES][128];
     int chosen[EXERCISES], n = 0;
@@ -119,7 +140,7 @@ START_TEST(answers_are_marked_rightly) {
         const char *body = answer(i, _i, mark[n]);
         if (!body) continue;
         submit(i, body);
-        snprintf(n ? only + strlen(only) : only, 16, n ? ",%d" : "--only %d", i + 1);
+        snprintf(n ? only + strlen(only) : only, 16, n ? ",%s" : "--only %s", label(i));
         chosen[n++] = i;
     }
     if (n == 0) return;
@@ -127,8 +148,9 @@ START_TEST(answers_are_marked_rightly) {
     const Json *tests = json_get(tree, "tests");
     ck_assert_int_eq(tests->count, n);
     for (int i = 0; i < n; i++) {
-        ck_assert_str_eq(json_text(json_at(tests, i), "name", ""), name[chosen[i]]);
-        check_mark(mark[i], json_at(tests, i));
+        const Json *test = test_named(name[chosen[i]]);
+        ck_assert_str_eq(json_text(test, "number", ""), label(chosen[i]));
+        check_mark(mark[i], test);
     }
     free(tree);
 }
@@ -158,12 +180,12 @@ static void submit_right_answers(void) {
 
 START_TEST(all_right) {
     submit_right_answers();
-    ck_assert_int_eq(mark_folder("--seed 3 --only 1,2,3,4,5,6,7,8,9,10,11,12,13,14"), 0);
-    ck_assert_ptr_nonnull(strstr(out, "\n14 of 14 are right.\n14 passed, 0 failed\n"));
+    ck_assert_int_eq(mark_folder("--seed 3 --only " ALL), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\n16 of 16 are right.\n16 passed, 0 failed\n"));
     ck_assert_ptr_nonnull(strstr(
         out,
         " 4 softmax            right    the library's loop: tensor/kernels/plain.inc, softmax_dx\n"));
-    ck_assert_int_eq(json_integer(tree, "score", 0), 14);
+    ck_assert_int_eq(json_integer(tree, "score", 0), 16);
     free(tree);
 }
 END_TEST
@@ -190,10 +212,10 @@ END_TEST
 
 /* A file that is not there counts as empty, and so does one as it is given to the students. */
 START_TEST(nothing_is_there) {
-    ck_assert_int_eq(run("--submission $D --only 1,2,3,4,5,6,7,8,9,10,11,12,13,14"), 1);
+    ck_assert_int_eq(run("--submission $D --only " ALL), 1);
     ck_assert_ptr_nonnull(strstr(out, "\n 9 cross_entropy      empty\n"));
-    ck_assert_ptr_nonnull(strstr(out, "\n0 of 14 are right. Next: 1, "));
-    ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 14 failed\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 of 16 are right. Next: 1, "));
+    ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 16 failed\n"));
 }
 END_TEST
 
@@ -208,7 +230,7 @@ START_TEST(the_files_of_the_students_compile) {
     }
     mark_folder("");
     for (int i = 0; i < EXERCISES; i++) {
-        const Json *test = json_at(json_get(tree, "tests"), i);
+        const Json *test = test_named(name[i]);
         ck_assert_msg(strcmp(extra(test, "result"), "no-compile") != 0 &&
                           !strstr(json_text(test, "output", ""), "warns"),
                       "%s: %s", name[i], json_text(test, "output", ""));
@@ -667,6 +689,13 @@ START_TEST(command_lines) {
     expect_misuse("3,99");
     ck_assert_ptr_nonnull(strstr(complaints, "there is no exercise 99: they are 1 to 1"));
     expect_misuse("--only 3,x");
+    expect_misuse("--only 8b");
+    ck_assert_int_eq(run("--submission $D --only 8,7b"), 1);
+    ck_assert_ptr_nonnull(
+        strstr(out, "7b mean_variance      empty\n 8 layer_norm         empty\n"));
+    ck_assert_ptr_nonnull(strstr(out, "Next: 7b, "));
+    ck_assert_int_eq(run("--submission $D 10b"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "10b weighted_mean     empty\n"));
     expect_misuse("--only 3 4");
     expect_misuse("0");
     expect_misuse("--seed");
@@ -756,7 +785,7 @@ START_TEST(each_lesson_is_there) {
     index[fread(index, 1, sizeof index - 1, file)] = '\0';
     fclose(file);
     if (_i == 3) submit(_i, answer(_i, 5, mark)); /* an attempt */
-    snprintf(numbers, sizeof numbers, "--submission $D %d", _i + 1);
+    snprintf(numbers, sizeof numbers, "--submission $D %s", label(_i));
     ck_assert_int_eq(run(numbers), 1);
     const char *at = strstr(out, "explain.html#");
     ck_assert_ptr_nonnull(at);
@@ -764,7 +793,7 @@ START_TEST(each_lesson_is_there) {
     const char *others = strchr(address, '&');
     snprintf(escaped, sizeof escaped, "\"explain.html#%.*s%s%s\"", (int)strcspn(address, "&"),
              address, others ? "&amp;" : "", others ? others + 1 : "");
-    snprintf(line, sizeof line, "<li><b>%d</b> ", _i + 1);
+    snprintf(line, sizeof line, "<li><b>%s</b> ", label(_i));
     const char *item = strstr(index, line);
     ck_assert_ptr_nonnull(item);
     const char *link = strstr(item, escaped);
