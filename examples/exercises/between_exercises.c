@@ -152,7 +152,8 @@ static void weighted_with(Share share, const double *weights, WEIGHTED_MEAN) {
             dp[j] += dy[d] * v[j][d];
             dv[j][d] = p[j] * dy[d];
         }
-        sum += share == SUM_OF_P_DP ? p[j] * dp[j] : share == NOTHING ? 0 : dp[j];
+        if (share == SUM_OF_P_DP) sum += p[j] * dp[j];
+        else if (share != NOTHING) sum += dp[j];
     }
     for (int j = 0; j < K; j++) dx[j] = p[j] * (dp[j] - (share == MEAN_OF_DP ? sum / K : sum));
 }

@@ -70,7 +70,7 @@ static size_t blocks, room;
 /* Behind each block lie so many bytes of NaN's, as around the function's arrays: signalling ones,
  * so
  * += is noticed, too. */
-enum { BEHIND = 2048 };
+enum { BEHIND = 4096 };
 static unsigned char *behind;
 static bool spoiled; /* something was written there, in this call */
 
@@ -279,18 +279,21 @@ static void make_zone(int array) {
     zone[array] = __real_realloc(zone[array], bytes);
     before[array] = __real_realloc(before[array], padded(array) + 8);
     for (size_t i = 0; i < bytes / 8; i++) {
+        if (i == GUARD) i += (size_t)header.bytes[array] / 8;
         const uint64_t word = guard_word(array, i);
         memcpy(zone[array] + 8 * i, &word, 8);
     }
 }
-/* Where was something written: behind the array 1, before it -1, nowhere 0? */
+/* Where was something written: behind the array 1, before it -1, nowhere 0? An array of bools may
+ * end within a word. */
 static int zone_is_spoiled(int array) {
-    const size_t bytes = padded(array) + 16 * GUARD;
-    for (size_t i = 0; i < bytes; i++) {
-        const uint64_t word = guard_word(array, i / 8);
-        const bool inside = i >= 8 * GUARD && i < 8 * GUARD + (size_t)header.bytes[array];
-        if (!inside && zone[array][i] != ((const unsigned char *)&word)[i % 8])
-            return i < 8 * GUARD ? -1 : 1;
+    const size_t whole = (size_t)header.bytes[array] / 8, rest = (size_t)header.bytes[array] % 8;
+    for (size_t i = 0; i < padded(array) / 8 + 2 * GUARD; i++) {
+        if (i == GUARD) i += whole;
+        const uint64_t word = guard_word(array, i);
+        const size_t from = i == GUARD + whole ? rest : 0;
+        if (memcmp(zone[array] + 8 * i + from, (const unsigned char *)&word + from, 8 - from) != 0)
+            return i < GUARD ? -1 : 1;
     }
     return 0;
 }

@@ -460,9 +460,10 @@ double hints_error(const Exercise *e, const Trial *trial, const Calls *right) {
             if (!is_output(exercise_array(e, k)) || trial->result[i].call < 0) continue;
             if (e->compares && !e->compares(&right->call[i], k)) continue;
             const Pair p = pair_of(e, trial, right, i, k);
+            const double most = largest(&p);
             for (int64_t j = 0; j < p.n; j++)
                 if (isfinite(p.right[j]))
-                    error = fmax(error, fabs(p.x[j] - p.right[j]) / largest(&p));
+                    error = fmax(error, fabs(p.x[j] - p.right[j]) / most);
         }
     return error;
 }
