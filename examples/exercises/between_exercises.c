@@ -95,8 +95,8 @@ static void moments_right(const Call *c) {
 static void moments_prepare(Call *c, const Sizes *sizes, Random *random) {
     double *x = c->array[1];
     const int n = c->size[1];
-    for (int64_t i = 0; sizes->variant == 1 && i < (int64_t)c->size[0] * n; i++)
-        x[i] *= 30 * pow(10, -1.5 * (double)(i / n));
+    for (int i = 0; sizes->variant == 1 && i < c->size[0]; i++)
+        for (int j = 0; j < n; j++) x[i * n + j] *= 30 * pow(10, -1.5 * i);
 }
 
 static const Sizes moments_inputs[] = {{{3, 4}, 1, 0}, {{2, 3}, 1, 0},    {{3, 3}, 1, 0},

@@ -462,8 +462,7 @@ double hints_error(const Exercise *e, const Trial *trial, const Calls *right) {
             const Pair p = pair_of(e, trial, right, i, k);
             const double most = largest(&p);
             for (int64_t j = 0; j < p.n; j++)
-                if (isfinite(p.right[j]))
-                    error = fmax(error, fabs(p.x[j] - p.right[j]) / most);
+                if (isfinite(p.right[j])) error = fmax(error, fabs(p.x[j] - p.right[j]) / most);
         }
     return error;
 }
