@@ -226,14 +226,16 @@ static ShownStage look_at_shown(const Evidence *evidence, int stage, int *wrong_
                                 const Shown **wrong, double *should) {
     ShownStage found = NOT_SHOWN;
     const Exercise *e = evidence->e;
+    int compared = -1; /* the call whose numbers are right */
     for (int i = 0; i < evidence->trial->num_shown; i++) {
         const ShownInCall *s = &evidence->trial->shown[i];
         Matrix right;
-        if (stage_named(e, s->number.name) != stage) continue;
+        if (s->call == compared || stage_named(e, s->number.name) != stage) continue;
         const Call *call = &evidence->right->call[s->call];
         if (!stages_fit(e, call) || !right_numbers(e, call, s->number.name, &right)) continue;
         if (!place_of(e, call, stage, &s->number, &right)) continue;
-        if (found == NOT_SHOWN) found = SHOWN_RIGHT;
+        found = SHOWN_RIGHT;
+        compared = s->call;
         if (shown_are(evidence, s->call, stage, 1, &right, wrong) ||
             is_convention(evidence, s->call, stage, &right))
             continue;

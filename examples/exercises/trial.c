@@ -147,17 +147,20 @@ static void make_plain(char name[SHOWN_NAME]) {
         if (!isprint((unsigned char)*name)) *name = '?';
 }
 
-/* Appends the numbers that the function has shown in a call; false at the end of the file. */
-static bool read_shown(Trial *trial, const CallResult *result, int call, FILE *file) {
+/* Reads the numbers that the function has shown in a call, and keeps them or not; false at the end
+ * of the file. */
+static bool read_shown(Trial *trial, const CallResult *result, int call, bool keeps, FILE *file) {
     if (result->shown < 0 || result->shown > MOST_SHOWN_NUMBERS) return false;
     for (int i = 0; i < result->shown; i++) {
+        ShownInCall this = {.call = call};
+        if (fread(&this.number, sizeof this.number, 1, file) != 1) return false;
+        if (!keeps) continue;
         ShownInCall *longer =
             realloc(trial->shown, ((size_t)trial->num_shown + 1) * sizeof *longer);
         if (!longer) return false;
+        make_plain(this.number.name);
         trial->shown = longer;
-        if (fread(&longer[trial->num_shown].number, sizeof(Shown), 1, file) != 1) return false;
-        make_plain(longer[trial->num_shown].number.name);
-        longer[trial->num_shown++].call = call;
+        longer[trial->num_shown++] = this;
     }
     return true;
 }
@@ -183,10 +186,8 @@ int32_t trial_differing(const Trial *a, const Trial *b, const Exercise *e) {
 static bool read_extra(Trial *trial, const Exercise *e, const CallResult *result, FILE *file) {
     Call again;
     if (!call_copy(e, &again, &trial->calls.call[0])) return false;
-    Trial ignored = {0};
     const bool ok =
-        read_outputs(e, &again, file) && read_shown(&ignored, result, trial->calls.n, file);
-    free(ignored.shown);
+        read_outputs(e, &again, file) && read_shown(trial, result, trial->calls.n, false, file);
     if (result->call == trial->calls.n) trial->unwritten = result->unwritten;
     else if (ok && trial->result[0].call == 0)
         trial->unsteady = differing(e, &again, &trial->calls.call[0]);
@@ -207,7 +208,8 @@ static void read_results(Trial *trial, const Exercise *e, const char *path) {
             continue;
         }
         if (!read_outputs(e, &trial->calls.call[call], file)) break;
-        if (!read_shown(trial, &result, call, file)) break;
+        const bool again = trial->result[call].call >= 0; /* not by harness.c */
+        if (!read_shown(trial, &result, call, !again, file)) break;
         trial->result[call] = result;
     }
     if (file) fclose(file);
