@@ -13,6 +13,7 @@
 #include "exercises/marking.h"
 #include "exercises/process.h"
 #include "exercises/results.h"
+#include "exercises/scratch.h"
 #include "exercises/train.h"
 
 #include "../tensor/tensor.h"
@@ -31,6 +32,7 @@ static uint64_t seed = 7;
 static const char *user;
 static const char *class;
 static const char *csv;
+static const char *scratch;
 static bool train, find;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
@@ -46,6 +48,8 @@ static const Flag flags[] = {
     TEXT_FLAG("--class", class, "DIR", "none",
               "Marks every folder in this folder, a student's each: a table, and the commonest\n"
               "mistakes. The seed is drawn anew unless --seed names one."),
+    TEXT_FLAG("--scratch", scratch, "FILE.c", "none",
+              "Marks this attention.c, of exercises/scratch/: eighteen functions, 100 points."),
     OUTPUT_FLAG("--csv", csv, "FILE.csv", "Writes the table of --class there."),
     TEXT_FLAG("--user", user, "NAME", "nobody, for root",
               "Where root marks, the compiler and the students' programs run as this user."),
@@ -65,7 +69,7 @@ static bool is_list(const char *text) {
 /* Does this flag take the next argument as its value? */
 static bool takes_next(const char *text) {
     static const char *const flag[] = {"--submission", "--json",  "--only", "--seed",
-                                       "--user",       "--class", "--csv"};
+                                       "--user",       "--class", "--csv",  "--scratch"};
     for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
         if (strcmp(text, flag[i]) == 0) return true;
     return false;
@@ -133,7 +137,7 @@ static void print_lesson(const Marking *marking) {
 
 static void print_mark(const Marking *marking, void *data) {
     (void)data;
-    results_print(marking, arrays ? NULL : &seed);
+    results_print(marking, arrays || scratch ? NULL : &seed);
     if (arrays) print_lesson(marking);
     if (arrays) results_print_arrays(marking);
     fflush(stdout);
@@ -151,8 +155,13 @@ static void print_summary(const Marking *list, int n) {
     char name[64], label[LABEL_SIZE];
     for (int i = n; i-- > 0;)
         if (list[i].mark.kind != MARK_RIGHT) next = &list[i];
-    printf("\n%d of %d %s right.", right, n, right == 1 ? "is" : "are");
-    if (next) {
+    printf("\n%d of %d %s right", right, n, right == 1 ? "is" : "are");
+    if (scratch) printf(", %d points of 100", results_points(list, n));
+    putchar('.');
+    if (next && scratch) {
+        exercise_label(next->exercise, name);
+        printf(" Next: %s, %s", name, next->exercise->function);
+    } else if (next) {
         exercise_file(next->exercise, name, sizeof name);
         exercise_label(next->exercise, label);
         printf(" Next: %s, %s/%s.c", label, submission, name);
@@ -215,15 +224,18 @@ static int mark_or_train(const bool *chosen) {
     static Marking list[MOST_EXERCISES];
     char sentence[SENTENCE_SIZE];
     Place place;
-    if (submission == usual) submission = repository_find(usual, "name your folder, --submission");
+    if (submission == usual && !scratch)
+        submission = repository_find(usual, "name your folder, --submission");
     if (!submission) return 1;
     cut_slashes();
     int status = 1, n = 0;
-    for (int i = 0; i < num_exercises; i++)
+    for (int i = 0; i < num_exercises && !scratch; i++)
         if (chosen[i]) list[n++].exercise = exercise_list[i];
+    for (int i = 0; i < SCRATCH && scratch; i++) list[n++].exercise = &scratch_exercises[i];
     if (json && !output_write(json, results_write_unmarked, &(Results){list, n, seed})) return 1;
     if (!place_make(&place, sentence, sizeof sentence) ||
-        !place_take(&place, submission, sentence, sizeof sentence))
+        !(scratch ? scratch_take(&place, scratch, sentence, sizeof sentence)
+                  : place_take(&place, submission, sentence, sizeof sentence)))
         fprintf(stderr, "exercises: %s\n", sentence);
     else status = train ? train_beside(&place) : mark(&place, list, n);
     place_remove(&place);
@@ -243,6 +255,8 @@ static void check_flags(const char *numbers) {
         flags_misuse("exercises", "--only %s and %s: use one of them", only, numbers);
     if (train && find) flags_misuse("exercises", "--train and --find: use one of them");
     if (json && (train || find)) flags_misuse("exercises", "--json is for marks alone");
+    if (scratch && (train || find || class || only || *numbers || submission != usual))
+        flags_misuse("exercises", "--scratch goes with --json, --seed and --user alone");
     if (csv && !class) flags_misuse("exercises", "--csv is for --class");
     if (class && (train || find || json || *numbers || submission != usual))
         flags_misuse("exercises", "--class goes with --csv, --only, --seed and --user alone");

@@ -329,6 +329,15 @@ static bool are_all_named(const Case *c) {
     return any_wrong(c);
 }
 
+/* A hint, and the exercise's own question, once. */
+static void say_hint(const Case *c, int output) {
+    const char *asks = c->e->asks[output];
+    hints_output(c->e, c->trial, c->right, output, c->mark->worst, c->mark->text,
+                 sizeof c->mark->text);
+    if (asks && !strstr(c->mark->text, asks))
+        say(c->mark, "%s: %s\n", exercise_array(c->e, output)->name, asks);
+}
+
 /* Nothing was written to it in the call that was made for this, and in all others it is 0. */
 static bool never_written(const Case *c, int output) {
     for (int i = 0; i < c->right->n; i++)
@@ -397,9 +406,7 @@ static void explain_outputs(const Case *c) {
         say_rows(c, k);
         if (never_written(c, k))
             say(c->mark, "%s: the function never writes to it.\n", exercise_array(c->e, k)->name);
-        else
-            hints_output(c->e, c->trial, c->right, k, c->mark->worst, c->mark->text,
-                         sizeof c->mark->text);
+        else say_hint(c, k);
     }
     if (all) c->mark->mistake = c->mark->mistakes[0];
     else memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);
@@ -470,6 +477,9 @@ static void say_stopped(const Case *c) {
     if (c->trial->end == TRIAL_TIMEOUT)
         say(c->mark, "%s did not return within %d seconds (%s)\nDoes every loop end?\n",
             c->e->function, TRIAL_SECONDS, sizes);
+    else if (c->mark->kind == MARK_OUTSIDE)
+        say(c->mark, "%s: %s (%s)\nWhich is the largest index of each loop?\n", c->e->function,
+            c->trial->sentence, sizes);
     else if (c->trial->end == TRIAL_EXIT)
         say(c->mark, "%s calls exit (%s): a backward returns.\n", c->e->function, sizes);
     else say(c->mark, "%s crashed (%s): %s\n", c->e->function, sizes, c->trial->sentence);
@@ -516,6 +526,7 @@ static void diagnose_done(Case *c) {
     const int changed = first_outside(c, all, true);
     if (c->trial->stopped >= 0 && !all && !are_all_named(c)) {
         c->mark->kind = c->trial->end == TRIAL_TIMEOUT ? MARK_TIMEOUT : MARK_CRASH;
+        if (c->trial->end == TRIAL_EXIT && *c->trial->sentence) c->mark->kind = MARK_OUTSIDE;
         say_stopped(c);
     } else if (outside >= 0) {
         c->mark->kind = MARK_OUTSIDE;

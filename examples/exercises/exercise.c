@@ -25,7 +25,8 @@ int exercise_named(const char *text, const char **end) {
 }
 
 void exercise_label(const Exercise *e, char label[LABEL_SIZE]) {
-    snprintf(label, LABEL_SIZE, "%d%s", e->number, e->letter ? e->letter : "");
+    if (e->file) snprintf(label, LABEL_SIZE, "%d.%d", e->number / 10, e->number % 10);
+    else snprintf(label, LABEL_SIZE, "%d%s", e->number, e->letter ? e->letter : "");
 }
 
 const KnownMistake *exercise_mistake(const Exercise *e, int i) {
@@ -60,9 +61,10 @@ const Parameter *exercise_array(const Exercise *e, int array) {
     return NULL;
 }
 
-/* The value of the size with this name, which has `length` letters. */
+/* The value of the size with this name, which has `length` letters, or of a number. */
 static int64_t size_named(const Exercise *e, const Call *call, const char *name, size_t length) {
     int at = 0;
+    if (*name >= '0' && *name <= '9') return atoi(name);
     for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
         if (p->kind != SIZE) continue;
         if (strlen(p->name) == length && memcmp(p->name, name, length) == 0) return call->size[at];

@@ -22,7 +22,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { MOST_PARAMETERS = 16, MOST_SIZES = 4, MOST_NUMBERS = 2, MOST_ARRAYS = 12 };
-enum { MOST_EXERCISES = 64, LABEL_SIZE = 8 };
+enum { MOST_EXERCISES = 64, LABEL_SIZE = 16 };
 
 typedef enum {
     NO_PARAMETER, /* after the last one */
@@ -37,7 +37,7 @@ typedef enum {
 typedef struct {
     const char *name;
     ParameterKind kind;
-    const char *rows, *columns; /* "n", "heads * d"; a vector has rows NULL, as dx[n] */
+    const char *rows, *columns; /* "n", "heads * d", "27"; a vector has rows NULL, as dx[n] */
 } Parameter;
 
 /* Which dy does a call have? */
@@ -88,6 +88,9 @@ typedef struct {
     const char *letter;   /* "b": exercise 7b comes after 7; NULL: there is none */
     const char *name;     /* "softmax": the file is 04_softmax.c */
     const char *function; /* "softmax_backward" */
+    const char *file;     /* "attention", if the function is one of several in a file; else NULL */
+    int points;           /* 0: one */
+    const char *asks[MOST_ARRAYS]; /* of an output that nothing explains, by its number; or NULL */
     Parameter parameter[MOST_PARAMETERS];
     const char *dy;      /* the parameter that is the gradient of the result; NULL: no vjp */
     const Sizes *inputs; /* after the last one, size[0] is 0 */
@@ -127,10 +130,11 @@ const Exercise *exercise(int number);
  */
 int exercise_named(const char *text, const char **end);
 
-/* "4", "7b" */
+/* "4", "7b"; of a file with several functions "4.2", for number 42 */
 void exercise_label(const Exercise *e, char label[LABEL_SIZE]);
 /* The mistakes are numbered from 0, the shared ones last; NULL after the last one. */
 const KnownMistake *exercise_mistake(const Exercise *e, int i);
+
 
 /* "04_softmax" */
 void exercise_file(const Exercise *e, char *name, size_t size);

@@ -4,7 +4,8 @@
 # headers that they include, and the texts that --find shows: these are arrays of the program.
 STUDENTS  = $(wildcard examples/exercises/[0-9]*.c)
 MARKER    = $(filter-out $(STUDENTS) %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(wildcard examples/exercises/*.c))
-CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h $(wildcard examples/exercises/[0-9]*.h examples/exercises/find_*.inc))
+CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h examples/micro.c \
+              examples/exercises/scratch/attention.c examples/exercises/scratch_calls.h $(wildcard examples/exercises/[0-9]*.h examples/exercises/find_*.inc))
 TEXT      = $(BUILD)/obj/examples/exercises/texts
 LIST      = $(BUILD)/obj/examples/exercises/list
 TEXTS     = $(TEXT).o $(LIST).o
@@ -27,6 +28,13 @@ $(LIST).c: $(MARKER) $(BUILD)/flags
 $(TEXTS): MORE = -I.
 $(TEXTS): %.o: %.c $(BUILD)/flags
 	$(compile)
+
+# The mistakes of attention from scratch are edits of micro.c.
+SCRATCHED = $(BUILD)/obj/examples/exercises/scratch_mistakes.inc
+$(SCRATCHED): examples/exercises/scratch/mistakes.awk examples/micro.c examples/exercises/scratch/mistakes.txt
+	@mkdir -p $(@D); awk -f $^ >$@
+$(BUILD)/obj/examples/exercises/scratch_exercises.o: MORE = -I$(dir $(SCRATCHED))
+$(BUILD)/obj/examples/exercises/scratch_exercises.o: $(SCRATCHED)
 
 exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in examples/exercises/
 	@CC='$(CC)' $(BUILD)/exercises$(EXE) || true

@@ -3,6 +3,7 @@
 
 #include "../../tensor/tensor.h"
 #include "process.h"
+#include "scratch.h"
 #include "submission.h"
 #include "texts.h"
 
@@ -43,10 +44,14 @@ static bool write_bytes(const char *path, const char *bytes, size_t n) {
     return fclose(file) == 0 && written;
 }
 
-static bool write_text(const Place *place, const char *name, const char *text) {
+bool place_write(const Place *place, const char *folder, const char *name, const char *text) {
     char path[PATH_SIZE];
-    place_path(place, kit, name, "", path);
+    place_path(place, folder, name, "", path);
     return write_bytes(path, text, strlen(text));
+}
+
+static bool write_text(const Place *place, const char *name, const char *text) {
+    return place_write(place, kit, name, text);
 }
 
 /* Removes a folder of files and of folders of files. */
@@ -129,7 +134,7 @@ static bool has_worked(ProcessResult result) {
 }
 
 /* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
-static bool compile_kit(const Place *place, const char *name) {
+bool place_compile_kit(const Place *place, const char *name) {
     char file[PATH_SIZE], object[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
     const char *const flags[] = {COMPILES,
 #ifdef __APPLE__
@@ -299,6 +304,7 @@ bool place_prepare(const Place *place, const Exercise *e) {
     exercise_file(e, name, sizeof name);
     place_path(place, kit, name, ".o", path);
     if (is_there(path)) return true;
+    if (e->file) return scratch_prepare(place, e);
     append(&line, "#include <stdbool.h>\n");
     append_prototype(&line, e);
     append(&line,
@@ -309,7 +315,7 @@ bool place_prepare(const Place *place, const Exercise *e) {
     append(&line, ";\n}\n");
     snprintf(file, sizeof file, "%s.c", name);
     return line.length < sizeof line.text && write_text(place, file, line.text) &&
-           compile_kit(place, name);
+           place_compile_kit(place, name);
 }
 
 bool place_can_compile(const Place *place, const Exercise *e) {
@@ -331,7 +337,8 @@ static bool fill_kit(const Place *place, char *sentence, size_t size) {
     char path[PATH_SIZE];
     bool ok = process_make_folder_in(place->folder, kit, false, path, sizeof path);
     for (int i = 0; i < num_texts && ok; i++)
-        ok = write_text(place, texts[i].name, (const char *)texts[i].text);
+        if (!scratch_owns(texts[i].name))
+            ok = write_text(place, texts[i].name, (const char *)texts[i].text);
     if (!ok) tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
     return ok;
 }
@@ -352,7 +359,7 @@ bool place_make(Place *place, char *sentence, size_t size) {
             user ? " that can be started as the user " : "", user ? user : "");
         ok = false;
     }
-    if (ok && !compile_kit(place, "harness")) {
+    if (ok && !place_compile_kit(place, "harness")) {
         tensor_snprintf(sentence, size, "the compiler %s cannot compile harness.c",
                         place->compiler[0]);
         ok = false;

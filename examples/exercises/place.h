@@ -32,6 +32,11 @@ bool place_take(Place *place, const char *submission, char *sentence, size_t siz
 void place_path(const Place *place, const char *folder, const char *name, const char *suffix,
                 char path[PATH_SIZE]);
 
+/* Writes a file there. */
+bool place_write(const Place *place, const char *folder, const char *name, const char *text);
+/* Compiles kit/NAME.c, which has no word of a student's, as the marker's own user. */
+bool place_compile_kit(const Place *place, const char *name);
+
 /* Adds an exercise to the kit; false if the compiler fails. */
 bool place_prepare(const Place *place, const Exercise *e);
 /* Makes the student's program of an exercise, 04_softmax/program.exe. `messages` are the

@@ -47,9 +47,11 @@ void results_print(const Marking *marking, const uint64_t *seed) {
     const Exercise *e = marking->exercise;
     char label[LABEL_SIZE];
     exercise_label(e, label);
-    printf("%2s %-*s%s", label, 21 - (int)strlen(label) - (label[1] == '\0'), e->name,
-           mark_names[mark->kind]);
-    if (mark->kind == MARK_RIGHT) printf("    the library's loop: %s", e->where);
+    if (e->file) printf("%4s %-23s%s", label, e->name, mark_names[mark->kind]);
+    else
+        printf("%2s %-*s%s", label, 21 - (int)strlen(label) - (label[1] == '\0'), e->name,
+               mark_names[mark->kind]);
+    if (mark->kind == MARK_RIGHT && e->where) printf("    the library's loop: %s", e->where);
     if (!*mark->text) {
         putchar('\n');
         return;
@@ -59,9 +61,10 @@ void results_print(const Marking *marking, const uint64_t *seed) {
         print_text(mark->text, INDENT);
         return;
     }
-    printf("%*s", MESSAGE - INDENT - (int)strlen(mark_names[mark->kind]), "");
-    if (strlen(mark_names[mark->kind]) >= MESSAGE - INDENT) putchar(' ');
-    print_text(mark->text, MESSAGE);
+    if (e->file) putchar('\n');
+    else printf("%*s", MESSAGE - INDENT - (int)strlen(mark_names[mark->kind]), "");
+    if (!e->file && strlen(mark_names[mark->kind]) >= MESSAGE - INDENT) putchar(' ');
+    print_text(mark->text, e->file ? INDENT : MESSAGE);
     if (mark->worst >= 0 && seed)
         printf("%*s(build/exercises %s --seed %llu shows the arrays)\n", INDENT, "", label,
                (unsigned long long)*seed);
@@ -158,7 +161,9 @@ void results_print_arrays(const Marking *marking) {
 static void write_output(FILE *file, const Marking *marking) {
     char text[TEXT_SIZE + SENTENCE_SIZE];
     const Mark *mark = &marking->mark;
-    snprintf(text, sizeof text, "right: the library's loop is %s", marking->exercise->where);
+    const char *where = marking->exercise->where;
+    snprintf(text, sizeof text, "right%s%s", where ? ": the library's loop is " : "",
+             where ? where : "");
     if (mark->kind == MARK_RIGHT && *mark->text)
         snprintf(text + strlen(text), sizeof text - strlen(text), "\n%s", mark->text);
     if (mark->kind == MARK_RIGHT) json_write_string(file, text);
@@ -172,20 +177,22 @@ static bool is_whole(const Results *results) {
     return true;
 }
 
+static int points_of(const Exercise *e) { return e->points ? e->points : 1; }
+
 static void write_head(FILE *file, const Exercise *e) {
     char name[64], label[LABEL_SIZE];
-    exercise_label(e, label);
     exercise_file(e, name, sizeof name);
-    fprintf(file, "  {\"number\": \"%s\", \"name\": \"%s\", ", label, name);
+    exercise_label(e, label);
+    fprintf(file, "  {\"number\": \"%s\", \"name\": \"%s\", \"max_score\": %d, ", label,
+            e->file ? e->name : name, points_of(e));
 }
 
 static void write_test(FILE *file, const Marking *marking, bool scores) {
     const Mark *mark = &marking->mark;
     const bool right = mark->kind == MARK_RIGHT;
     write_head(file, marking->exercise);
-    if (scores) fprintf(file, "\"score\": %d, ", right);
-    fprintf(file,
-            "\"max_score\": 1, \"status\": \"%s\", \"output\": ", right ? "passed" : "failed");
+    if (scores) fprintf(file, "\"score\": %d, ", right ? points_of(marking->exercise) : 0);
+    fprintf(file, "\"status\": \"%s\", \"output\": ", right ? "passed" : "failed");
     write_output(file, marking);
     fprintf(file, ", \"extra_data\": {\"result\": \"%s\"", mark_names[mark->kind]);
     if (*mark->stage) fprintf(file, ", \"stage\": \"%s\"", mark->stage);
@@ -199,12 +206,20 @@ static void write_test(FILE *file, const Marking *marking, bool scores) {
     fprintf(file, "}}");
 }
 
+int results_points(const Marking *list, int n) {
+    int points = 0;
+    for (int i = 0; i < n; i++)
+        if (list[i].mark.kind == MARK_RIGHT) points += points_of(list[i].exercise);
+    return points;
+}
+
 void results_write_json(FILE *file, const void *data) {
     const Results *results = data;
     const bool whole = is_whole(results);
     int right = 0;
     for (int i = 0; i < results->n; i++) right += results->list[i].mark.kind == MARK_RIGHT;
-    if (whole) fprintf(file, "{\"score\": %d, \"output\": \"", right);
+    if (whole)
+        fprintf(file, "{\"score\": %d, \"output\": \"", results_points(results->list, results->n));
     else fprintf(file, "{\"output\": \"failed: not marked, see below. ");
     fprintf(file, "%d of %d %s right (seed %llu).\", \"tests\": [\n", right, results->n,
             right == 1 ? "is" : "are", (unsigned long long)results->seed);
@@ -222,7 +237,7 @@ void results_write_unmarked(FILE *file, const void *data) {
     for (int i = 0; i < results->n; i++) {
         write_head(file, results->list[i].exercise);
         fprintf(file,
-                "\"max_score\": 1, \"status\": \"failed\", \"output\": \"not marked\", "
+                "\"status\": \"failed\", \"output\": \"not marked\", "
                 "\"extra_data\": {\"result\": \"%s\"}}%s\n",
                 mark_names[MARK_NOT_MARKED], i + 1 < results->n ? "," : "");
     }

@@ -12,6 +12,8 @@ enum { RESULTS_NOT_MARKED = 3 }; /* the exit status if the machine has failed at
  * last of them says which command shows the arrays, if there is a seed. */
 void results_print(const Marking *marking, const uint64_t *seed);
 
+int results_points(const Marking *list, int n);
+
 /* The arrays of the call with the worst number, yours and right, and what the function printed. */
 void results_print_arrays(const Marking *marking);
 

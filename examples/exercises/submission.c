@@ -64,9 +64,11 @@ static const char *closing(const char *text, char open, char close) {
     return NULL;
 }
 
-/* "(void)x;" or ";": where it ends; text if there is neither. */
+/* "(void)x;", "return NULL;" or ";": where it ends; text if there is none of them. */
 static const char *skip_nothing(const char *text) {
-    if (*text == ';') return text + 1;
+    static const char *const nothing[] = {";", "return NULL;", "return 0;"};
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
+        if (strncmp(text, nothing[i], strlen(nothing[i])) == 0) return text + strlen(nothing[i]);
     const char *at = text;
     if (*at != '(') return text;
     at = skip_space(at + 1);
@@ -90,25 +92,55 @@ static bool body_is_empty(const char *body, const char *end) {
     return true;
 }
 
-bool submission_is_empty(const char *text, const char *function) {
+/* The next definition of the function in a text without comments, from `at` on; false if there is
+ * none. One without a last bracket ends with the text. */
+static bool next_definition(const char *blanked, size_t at, const char *function,
+                            Definition *found) {
     const size_t length = strlen(function);
-    int bodies = 0;
-    bool empty = true;
-    char *copy = malloc(strlen(text) + 1);
-    if (!copy) return false;
-    strcpy(copy, text);
-    blank(copy);
-    for (const char *at = strstr(copy, function); at; at = strstr(at + 1, function)) {
-        if ((at > copy && is_letter(at[-1])) || is_letter(at[length])) continue;
-        const char *open = skip_space(at + length);
+    for (const char *name = strstr(blanked + at, function); name;
+         name = strstr(name + 1, function)) {
+        if ((name > blanked && is_letter(name[-1])) || is_letter(name[length])) continue;
+        const char *open = skip_space(name + length);
         const char *close = *open == '(' ? closing(open, '(', ')') : NULL;
         const char *body = close ? skip_space(close) : "";
-        const char *end = *body == '{' ? closing(body, '{', '}') : NULL;
-        if (!end) continue;
-        bodies++;
-        if (!body_is_empty(body, end)) empty = false;
+        if (*body != '{') continue;
+        const char *end = closing(body, '{', '}');
+        while (end && *skip_space(end) == '}') end = skip_space(end) + 1; /* one too many */
+        const char *begin = name;
+        while (begin > blanked && begin[-1] != '\n') begin--;
+        *found = (Definition){(size_t)(begin - blanked), (size_t)(body - blanked),
+                              end ? (size_t)(end - blanked) : strlen(blanked), end};
+        return true;
     }
-    free(copy);
+    return false;
+}
+
+static char *without_comments(const char *text) {
+    char *copy = malloc(strlen(text) + 1);
+    if (!copy) return NULL;
+    strcpy(copy, text);
+    blank(copy);
+    return copy;
+}
+
+bool submission_definition(const char *text, size_t at, const char *function, Definition *found) {
+    char *blanked = without_comments(text);
+    const bool is_there = blanked && next_definition(blanked, at, function, found);
+    free(blanked);
+    return is_there;
+}
+
+bool submission_is_empty(const char *text, const char *function) {
+    Definition d = {.end = 0};
+    int bodies = 0;
+    bool empty = true;
+    char *blanked = without_comments(text);
+    while (blanked && next_definition(blanked, d.end, function, &d)) {
+        if (!d.whole) continue;
+        bodies++;
+        if (!body_is_empty(blanked + d.open, blanked + d.end)) empty = false;
+    }
+    free(blanked);
     return bodies > 0 && empty;
 }
 
@@ -336,7 +368,8 @@ void submission_error(const char *messages, const char *function, char *line, si
     size_t length = 0;
     const char *error = line_with(messages, "error: ", &length);
     const char *linker = line_with(messages, "undefined reference", &length);
-    if (linker && find(linker, length, function)) {
+    const char *missing = linker ? find(linker, length, "undefined reference") : NULL;
+    if (missing && find(missing, length - (size_t)(missing - linker), function)) {
         snprintf(line, size, "there is no function %s in it", function);
         return;
     }

@@ -26,6 +26,15 @@ void submission_other_name(const char *folder, const char *right, char *sentence
  * if there is no body. */
 bool submission_is_empty(const char *text, const char *function);
 
+/* Where a function is defined: from the beginning of the line with its name, the bracket of its
+ * body, and just after the last bracket; whole: there is one. The first definition from `at` on;
+ * false if there is none. */
+typedef struct {
+    size_t begin, open, end;
+    bool whole;
+} Definition;
+bool submission_definition(const char *text, size_t at, const char *function, Definition *found);
+
 /* The first line of a compiler's or linker's messages that says what is wrong, or the first
  * warning: without the folder of the file, and without characters that a terminal would obey. "" if
  * there is none. `function` names what a linker did not find. */

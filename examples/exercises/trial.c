@@ -2,6 +2,7 @@
 #include "trial.h"
 
 #include "process.h"
+#include "scratch.h"
 #include "submission.h"
 
 #include <ctype.h>
@@ -54,10 +55,18 @@ static void explain_compiler(Trial *trial, const Exercise *e, const Place *place
                              ProcessResult result, const char *text, const char *name) {
     submission_error(text, e->function, trial->sentence, sizeof trial->sentence);
     trial->end = TRIAL_NO_COMPILE;
+    if (e->file && !scratch_has(place, e)) {
+        end(trial, TRIAL_NO_COMPILE, "there is no function %s in it", e->function);
+        return;
+    }
     if (result.end == PROCESS_ENDED && strncmp(trial->sentence, name, strlen(name)) == 0) return;
     if (!place_can_compile(place, e)) end(trial, TRIAL_IMPOSSIBLE, "the compiler fails");
     else if (result.end == PROCESS_TIMED_OUT)
         end(trial, TRIAL_NO_COMPILE, "the compiler did not end");
+}
+
+static bool has_compiled(ProcessResult result) {
+    return result.end == PROCESS_ENDED && result.status == 0;
 }
 
 void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
@@ -82,10 +91,16 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         end(trial, TRIAL_IMPOSSIBLE, "there is no memory");
         return;
     }
-    const ProcessResult result = place_compile(place, e, messages, MESSAGES);
+    ProcessResult result = place_compile(place, e, messages, MESSAGES);
+    for (int less = 1; e->file && !has_compiled(result) && scratch_write_less(place, e, less);
+         less++)
+        result = place_compile(place, e, messages, MESSAGES);
     process_keep(folder, trial->program);
-    if (result.end == PROCESS_ENDED && result.status == 0) read_warning(trial, messages, name);
-    else explain_compiler(trial, e, place, result, messages, name);
+    const char *file = e->file ? e->file : name;
+    if (has_compiled(result) && e->file)
+        scratch_warning(place, e, messages, trial->warning, sizeof trial->warning);
+    else if (has_compiled(result)) read_warning(trial, messages, name);
+    else explain_compiler(trial, e, place, result, messages, file);
     free(messages);
 }
 
@@ -280,6 +295,19 @@ static bool explain_bounds(Trial *trial) {
     return found;
 }
 
+/* V and G of attention.c say what is outside, and exit. */
+static void explain_exit(Trial *trial) {
+    int line, i, j, rows, columns;
+    char *text = submission_read(trial->printed, 1 << 20);
+    trial->end = TRIAL_EXIT;
+    for (const char *at = text; at && (at = strstr(at, "  line ")); at++)
+        if (sscanf(at, "  line %d: [%d][%d] IS OUTSIDE of a matrix of %d x %d", &line, &i, &j,
+                   &rows, &columns) == 5)
+            end(trial, TRIAL_EXIT, "in line %d element [%d][%d] is outside of a matrix of %d x %d",
+                line, i, j, rows, columns);
+    free(text);
+}
+
 /* Why did the program stop, when it had to make another call? */
 static void explain_end(Trial *trial, const Exercise *e, ProcessResult ended) {
     if (ended.end == PROCESS_NOT_STARTED)
@@ -290,7 +318,7 @@ static void explain_end(Trial *trial, const Exercise *e, ProcessResult ended) {
         end(trial, TRIAL_CRASH, "%s", process_signal_text(ended.status));
     else if (!place_has_room(trial->place, most_results(trial, e)))
         end(trial, TRIAL_IMPOSSIBLE, "the folder of temporary files is full");
-    else trial->end = TRIAL_EXIT;
+    else explain_exit(trial);
 }
 
 static ProcessResult start(const Trial *trial, const Exercise *e, const Files *files, int first,

@@ -1,0 +1,229 @@
+/* scratch.c - the programs around one function of attention.c: see scratch.h.
+ *
+ * The student's whole file is compiled, and all of its functions are weak: where the right ones are
+ * linked they take their place, so that one function alone is the student's. If the file does not
+ * compile, the other functions are cut out of its text; then the function is put alone into the
+ * empty attention.c. So a mistake of syntax costs its own function. (On Windows, where weak
+ * functions are another thing, the others are cut out always.) */
+#include "scratch.h"
+
+#include "submission.h"
+#include "texts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char source[] = "source", kit[] = "kit";
+
+/* What is complete in attention.c; the right program has it, too. */
+static const char *const complete[] = {"matrix",        "release", "add_forward", "add_backward",
+                                       "embed_forward", "add",     "matmul",      "softmax",
+                                       "scores",        "mix",     "embed",       "cross_entropy"};
+enum { COMPLETE = sizeof complete / sizeof *complete };
+
+/* All functions, by their numbers. */
+static const char *function_name(int i) {
+    return i < SCRATCH ? scratch_exercises[i].function : complete[i - SCRATCH];
+}
+
+static const char *text_named(const char *name) {
+    for (int i = 0; i < num_texts; i++)
+        if (strcmp(texts[i].name, name) == 0) return (const char *)texts[i].text;
+    return "";
+}
+
+/* They have the answers in them, so students' files cannot include them. */
+bool scratch_owns(const char *name) {
+    return strcmp(name, "micro.c") == 0 || strcmp(name, "attention.c") == 0 ||
+           strcmp(name, "scratch_calls.h") == 0;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+/* Where a definition without its last bracket ends: where the next function begins. */
+static bool find(const char *text, size_t at, const char *function, Definition *found) {
+    Definition next;
+    if (!submission_definition(text, at, function, found)) return false;
+    for (int i = 0; i < SCRATCH + COMPLETE && !found->whole; i++)
+        if (submission_definition(text, found->open, function_name(i), &next) &&
+            next.begin > found->open && next.begin < found->end)
+            found->end = next.begin;
+    return true;
+}
+
+/* In place of the definition comes a declaration, and the lines keep their numbers. */
+static void declare(char *text, const Definition *d) {
+    size_t begin = d->begin;
+    if (strncmp(text + begin, "static ", 7) == 0) memset(text + begin, ' ', 7);
+    for (size_t i = d->open; i < d->end; i++)
+        if (text[i] != '\n' && text[i] != '\r') text[i] = ' ';
+    text[d->open] = ';';
+}
+
+/* Cuts out all functions, but for one. */
+static void cut(char *text, const char *all_but) {
+    for (int i = 0; i < SCRATCH + COMPLETE; i++) {
+        Definition d = {.open = 0};
+        if (strcmp(function_name(i), all_but) == 0) continue;
+        while (find(text, d.open, function_name(i), &d)) declare(text, &d);
+    }
+}
+
+static char *copy_of(const char *text) {
+    char *copy = malloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+/* ---- the right program around a function ----------------------------------------------------- */
+
+bool scratch_prepare(const Place *place, const Exercise *e) {
+    static const char before[] = "#include <math.h>\n#include <stdbool.h>\n#include <stdio.h>\n"
+                                 "#include <stdlib.h>\n#define static\n";
+    static const char between[] = "\n#undef static\n";
+    char name[64], file[80], path[PATH_SIZE];
+    Definition d;
+    char *micro = copy_of(text_named("micro.c"));
+    const char *calls = text_named("scratch_calls.h");
+    const size_t size = micro ? strlen(micro) + strlen(calls) + 1024 : 0;
+    char *text = micro ? malloc(size) : NULL;
+    bool ok = text;
+    exercise_file(e, name, sizeof name);
+    snprintf(file, sizeof file, "%s.c", name);
+    if (ok) {
+        char *training = strstr(micro, "/* ---- training");
+        if (training) *training = '\0';
+        if (find(micro, 0, e->function, &d)) declare(micro, &d);
+        snprintf(text, size,
+                 "%s%s%s%s\nvoid tapehead_call(const int *s, const double *number, void *const *x);"
+                 "\nvoid tapehead_call(const int *s, const double *number, void *const *x) {\n"
+                 "    call_%s(%s, s, number, x);\n}\n",
+                 before, micro, between, calls, e->function, e->function);
+        ok = place_write(place, kit, file, text) && place_compile_kit(place, name);
+        place_path(place, kit, file, "", path);
+        remove(path);
+    }
+    free(text);
+    free(micro);
+    return ok;
+}
+
+/* ---- the student's file ---------------------------------------------------------------------- */
+
+static const char *const shared[] = {"alive", "tape", "length", "weight", "places"};
+
+/* The text as it is compiled for a function. */
+static bool write_source(const Place *place, const Exercise *e, const char *text, int line) {
+    enum { PRAGMAS = 4096 };
+    const size_t size = strlen(text) + PRAGMAS;
+    char *whole = malloc(size), name[64], file[80];
+    size_t at = 0;
+    if (!whole) return false;
+    for (int i = 0; i < SCRATCH + COMPLETE; i++)
+        at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", function_name(i));
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", shared[i]);
+    snprintf(
+        whole + at, size - at,
+        "#line %d \"attention.c\"\n%s\n"
+        "_Static_assert(__builtin_offsetof(Matrix, backward) == 2 * sizeof(int) + 5 * sizeof(void *)"
+        " && __builtin_offsetof(Matrix, index) + sizeof(int *) == sizeof(Matrix),"
+        " \"struct Matrix is changed\");\n",
+        line, text);
+    exercise_file(e, name, sizeof name);
+    snprintf(file, sizeof file, "%s.c", name);
+    const bool written = place_write(place, source, file, whole);
+    free(whole);
+    return written;
+}
+
+static char *students_text(const Place *place) {
+    char path[PATH_SIZE];
+    place_path(place, source, "whole", "", path);
+    return submission_read(path, SUBMISSION_MOST);
+}
+
+static int line_of(const char *text, size_t at) {
+    int line = 1;
+    for (size_t i = 0; i < at; i++) line += text[i] == '\n';
+    return line;
+}
+
+/* The student's function in the empty attention.c, in which the others are declared. */
+static char *alone(const char *student, const char *function) {
+    Definition from, to;
+    char *form = copy_of(text_named("attention.c"));
+    if (form) cut(form, function);
+    char *text = NULL;
+    if (form && find(student, 0, function, &from) && find(form, 0, function, &to)) {
+        const size_t size = strlen(form) + (from.end - from.begin) + 128;
+        text = malloc(size);
+        if (text)
+            snprintf(text, size, "%.*s#line %d \"attention.c\"\n%.*s%s", (int)to.begin, form,
+                     line_of(student, from.begin), (int)(from.end - from.begin),
+                     student + from.begin, form + to.end);
+    }
+    free(form);
+    return text;
+}
+
+bool scratch_write_less(const Place *place, const Exercise *e, int attempt) {
+    enum { CUT = 1, ALONE };
+    char *text = students_text(place), *less = NULL;
+    if (text && attempt == CUT) {
+        cut(text, e->function);
+        less = copy_of(text);
+    } else if (text && attempt == ALONE) {
+        less = alone(text, e->function);
+    }
+    const bool written = less && write_source(place, e, less, 1);
+    free(less);
+    free(text);
+    return written;
+}
+
+bool scratch_has(const Place *place, const Exercise *e) {
+    Definition d;
+    char *text = students_text(place);
+    const bool is_there = text && find(text, 0, e->function, &d);
+    free(text);
+    return is_there;
+}
+
+void scratch_warning(const Place *place, const Exercise *e, const char *messages, char *line,
+                     size_t size) {
+    Definition d;
+    char *text = students_text(place);
+    const bool is_there = text && find(text, 0, e->function, &d);
+    *line = '\0';
+    for (const char *at = messages; is_there && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        int number = 0;
+        submission_warning(at, line, size);
+        if (sscanf(line, "attention.c:%d:", &number) == 1 && number >= line_of(text, d.begin) &&
+            number <= line_of(text, d.end))
+            break;
+        *line = '\0';
+    }
+    free(text);
+}
+
+bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
+    static char folder[PATH_SIZE];
+    char *text = submission_read(file, SUBMISSION_MOST);
+    if (!text) {
+        snprintf(sentence, size, "%.500s: there is no such file, or it cannot be read", file);
+        return false;
+    }
+    bool ok = process_make_folder_in(place->folder, source, false, folder, sizeof folder) &&
+              place_write(place, source, "whole", text) &&
+              place_write(place, source, "check.h", "");
+    place->submission = folder;
+    for (int i = 0; i < SCRATCH && ok; i++)
+        ok = write_source(place, &scratch_exercises[i], text, 1);
+#ifdef _WIN32
+    for (int i = 0; i < SCRATCH && ok; i++) scratch_write_less(place, &scratch_exercises[i], 1);
+#endif
+    free(text);
+    if (!ok) snprintf(sentence, size, "%s: nothing can be written there", place->folder);
+    return ok;
+}

@@ -1,0 +1,29 @@
+/* scratch.h - marks attention from scratch: the eighteen functions of one file, attention.c, each
+ * as an exercise of its own, in a program in which all the others are right. */
+#ifndef TAPEHEAD_EXERCISES_SCRATCH_H
+#define TAPEHEAD_EXERCISES_SCRATCH_H
+
+#include "place.h"
+
+enum { SCRATCH = 18 };
+extern const Exercise scratch_exercises[SCRATCH]; /* 4.2 has the number 42 */
+
+/* Takes a copy of the student's file; false with a sentence. */
+bool scratch_take(Place *place, const char *file, char *sentence, size_t size);
+/* The student's file does not compile: writes less of it for this function, attempt 1, 2, ... False
+ * if there is nothing more to try. */
+bool scratch_write_less(const Place *place, const Exercise *e, int attempt);
+
+/* Is the function defined in the student's file? */
+bool scratch_has(const Place *place, const Exercise *e);
+/* The first of the compiler's warnings that is about this function; "" if there is none. */
+void scratch_warning(const Place *place, const Exercise *e, const char *messages, char *line,
+                     size_t size);
+
+/* Adds the program around a function to the kit: the right other ones. False if the compiler
+ * fails. */
+bool scratch_prepare(const Place *place, const Exercise *e);
+/* Does this text of texts.h belong to this part alone? */
+bool scratch_owns(const char *name);
+
+#endif
