@@ -1,0 +1,391 @@
+/* test_scratch.c - attention from scratch: are its texts true, and does build/exercises mark it
+ * rightly?
+ *
+ * The right program is attention.c with the bodies of micro.c. tests/submissions/scratch.txt has
+ * bodies of single functions, each under a line that names the function and its mark:
+ *
+ *     ==== mix_forward right by columns
+ *     ==== mix_forward wrong last_term       wrong, by the mistake with this id
+ *     ==== mix_forward wrong - half of it    wrong by no mistake that has an id
+ *     ==== mix_forward crash, timeout, outside, inputs
+ *
+ * Round r puts answer r of each function into the right program, and compares all marks. Every
+ * wrong one must also be found by the check of its own stage. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../examples/exercises/submission.h"
+#include "../../../examples/explain/json.h"
+#include "../../../nn/nn.h"
+#include "../common.h"
+#include "../common_program.h"
+
+/* Its names are common in the suites, too. */
+#define main    micro_main
+#define Example MicroExample
+#define answer  micro_answer
+int micro_main(void);
+#include "../../../examples/micro.c"
+#undef answer
+#undef Example
+#undef main
+
+enum { FUNCTIONS = 18, ROUNDS = 8, TEXT = 1 << 17 };
+typedef struct {
+    const char *name;
+    int stage, points;
+} Task;
+static const Task tasks[FUNCTIONS] = {{"matmul_forward", 1, 10},
+                                      {"softmax_forward", 2, 10},
+                                      {"scores_forward", 3, 5},
+                                      {"mix_forward", 3, 5},
+                                      {"record", 4, 4},
+                                      {"backward", 4, 5},
+                                      {"clear", 4, 1},
+                                      {"matmul_backward", 5, 10},
+                                      {"softmax_backward", 6, 10},
+                                      {"scores_backward", 7, 5},
+                                      {"mix_backward", 7, 5},
+                                      {"embed_backward", 8, 3},
+                                      {"cross_entropy_forward", 8, 3},
+                                      {"cross_entropy_backward", 8, 4},
+                                      {"model", 9, 4},
+                                      {"update", 9, 2},
+                                      {"train", 9, 4},
+                                      {"model_next", 10, 10}};
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static char program_text[TEXT], micro_text[TEXT], answers[TEXT];
+
+/* Puts a text in place of the body of a function. */
+static void fill(const char *function, const char *body, size_t size) {
+    static char before[TEXT];
+    Definition d;
+    strcpy(before, program_text);
+    ck_assert_msg(submission_definition(before, 0, function, &d), "no %s", function);
+    snprintf(program_text, TEXT, "%.*s{\n%.*s}%s", (int)d.open, before, (int)size, body,
+             before + d.end);
+}
+/* attention.c with the bodies of micro.c */
+static void fill_all(void) {
+    slurp("examples/exercises/scratch/attention.c", program_text, TEXT);
+    slurp("examples/micro.c", micro_text, TEXT);
+    for (int i = 0; i < FUNCTIONS; i++) {
+        Definition d;
+        ck_assert(submission_definition(micro_text, 0, tasks[i].name, &d));
+        fill(tasks[i].name, micro_text + d.open + 1, d.end - d.open - 2);
+    }
+}
+static void edit(const char *from, const char *to) {
+    static char before[TEXT];
+    strcpy(before, program_text);
+    const char *at = strstr(before, from);
+    ck_assert_msg(at, "%s", from);
+    snprintf(program_text, TEXT, "%.*s%s%s", (int)(at - before), before, to, at + strlen(from));
+}
+
+/* Puts answer r of a function into the program, and copies its mark, "wrong last_term"; false if
+ * there are fewer. */
+static bool put_answer(int task, int r, char mark[128]) {
+    char head[64];
+    snprintf(head, sizeof head, "==== %s ", tasks[task].name);
+    slurp("tests/submissions/scratch.txt", answers, TEXT);
+    ck_assert(strlen(answers) < TEXT - 1);
+    const char *at = answers;
+    for (int i = 0; i <= r; i++) {
+        at = strstr(i ? at + 1 : at, head);
+        if (!at) return false;
+    }
+    const char *body = strchr(at, '\n') + 1;
+    const char *end = strstr(body, "\n==== ");
+    snprintf(mark, 128, "%.*s", (int)(body - at - (long)strlen(head) - 1), at + strlen(head));
+    fill(tasks[task].name, body, end ? (size_t)(end + 1 - body) : strlen(body));
+    return true;
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static char results[TEXT];
+static Json *tree;
+
+static const Json *test_of(int task) { return json_at(json_get(tree, "tests"), task); }
+static const char *extra(int task, const char *key) {
+    return json_text(json_get(test_of(task), "extra_data"), key, "");
+}
+/* Marks the program; the exit status. */
+static int mark_program(void) {
+    put(path("attention.c"), program_text);
+    const int status = run("--scratch $D/attention.c --json $D/results.json");
+    slurp(path("results.json"), results, TEXT);
+    tree = json_read(results);
+    ck_assert_msg(tree && (status == 0 || status == 1), "status %d: %s", status, complaints);
+    ck_assert_int_eq(json_get(tree, "tests")->count, FUNCTIONS);
+    return status;
+}
+/* The mark of a task must be this one; of "wrong - ..." the function or the numbers are said. */
+static void check_mark(int task, const char *mark) {
+    char result[32], wanted[64] = "";
+    sscanf(mark, "%31s %63s", result, wanted);
+    if (strcmp(result, "wrong") != 0 || strcmp(wanted, "-") == 0) *wanted = '\0';
+    const char *output = json_text(test_of(task), "output", "");
+    ck_assert_msg(strcmp(extra(task, "result"), result) == 0, "%s, %s: it is %s\n%s",
+                  tasks[task].name, mark, extra(task, "result"), output);
+    if (strcmp(result, "wrong") == 0)
+        ck_assert_msg(strcmp(extra(task, "mistake"), wanted) == 0, "%s, %s: its id is \"%s\"\n%s",
+                      tasks[task].name, mark, extra(task, "mistake"), output);
+    const bool right = strcmp(result, "right") == 0;
+    ck_assert_int_eq((int)json_number(json_get(test_of(task), "score")),
+                     right ? tasks[task].points : 0);
+    if (!right) ck_assert_ptr_nonnull(strchr(output, '\n')); /* words, and not only a name */
+}
+static void check_score(int score) {
+    ck_assert_msg((int)json_number(json_get(tree, "score")) == score, "the score is not %d:\n%s",
+                  score, out);
+    free(tree);
+}
+
+START_TEST(answers_are_marked_rightly) {
+    char mark[FUNCTIONS][128];
+    fill_all();
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (!put_answer(i, _i, mark[i])) strcpy(mark[i], "right");
+    mark_program();
+    for (int i = 0; i < FUNCTIONS; i++) check_mark(i, mark[i]);
+    free(tree);
+}
+END_TEST
+
+START_TEST(every_answer_is_in_a_round) {
+    char mark[128];
+    fill_all();
+    for (int i = 0; i < FUNCTIONS; i++) ck_assert(!put_answer(i, ROUNDS, mark));
+}
+END_TEST
+
+START_TEST(the_empty_form_has_no_points) {
+    int points = 0;
+    slurp("examples/exercises/scratch/attention.c", program_text, TEXT);
+    ck_assert_int_eq(mark_program(), 1);
+    for (int i = 0; i < FUNCTIONS; i++) {
+        char number[16];
+        ck_assert_str_eq(extra(i, "result"), "empty");
+        ck_assert_str_eq(json_text(test_of(i), "name", ""), tasks[i].name);
+        snprintf(number, sizeof number, "%d.", tasks[i].stage);
+        ck_assert_ptr_eq(strstr(json_text(test_of(i), "number", ""), number),
+                         json_text(test_of(i), "number", ""));
+        ck_assert_int_eq((int)json_number(json_get(test_of(i), "max_score")), tasks[i].points);
+        points += tasks[i].points;
+    }
+    ck_assert_int_eq(points, 100);
+    check_score(0);
+}
+END_TEST
+
+/* What costs nothing, and a mistake of syntax in each of several functions. */
+typedef struct {
+    const char *from, *to;
+    int points; /* of this function */
+} Edit;
+static const Edit harmless[] = {
+    {"#include \"check.h\"", "int main(void) { return 1; } //", 0},
+    {"void softmax_forward", "static int twice(int i) { return 2 * i; }\nvoid softmax_forward", 0},
+    {"int length;", "int length = 3; int micro_main, tapehead;", 0},
+    {"loss->grad[0] = 1;", "loss->grad[0] = one();", 5},
+    {NULL, NULL, 0}};
+static const Edit syntax[] = {{"loss->grad[0] = 1;", "loss->grad[0] = 1", 5},
+                              {"void clear(void) {", "static void clear(void) {", 1},
+                              {"void update(double rate) {", "void update(double rate) {{", 2},
+                              {"return y;", "return y; }", 4},
+                              {"*weights = softmax", "*weight = softmacs", 4},
+                              {"void embed_backward", "void embed_backwards", 3},
+                              {NULL, NULL, 0}};
+static const Edit structure[] = {{"int rows, columns;", "int rows, columns, size;", 0},
+                                 {"loss->grad[0] = 1;", "loss->grad[0] = one;", 5},
+                                 {NULL, NULL, 0}};
+/* Nothing that a function does makes another one right, or itself. */
+static const Edit forgeries[] = {
+    {"loss->grad[0] = 1;", "printf(\"right\\n\"); exit(0);", 5},
+    {"void clear(void) {", "void clear(void) { _Exit(0);", 1},
+    {"void update(double rate) {", "void update(double rate) { for (;;) {}", 2},
+    {"double sum = 0;\n    Matrix *weights;",
+     "double sum = 0; Matrix *weights; char zero[9999] = {0}; write(4, zero, 9999); exit(0);", 4},
+    {"const int n = cache->key->rows;", "const int n = cache->key->rows; fork(); exit(0);", 10},
+    {"Matrix *x = add(", "matmul_forward(weight[0]); abort(); Matrix *x = add(", 4},
+    {"#include <math.h>", "#include <math.h>\n#include <unistd.h>", 0},
+    {NULL, NULL, 0}};
+static const Edit constructor[] = {
+    {"void softmax_forward",
+     "__attribute__((constructor)) void first(void) { exit(0); }\nvoid softmax_forward", 100},
+    {NULL, NULL, 0}};
+static const Edit *const edits[] = {harmless, syntax, structure, forgeries, constructor};
+
+START_TEST(edits_cost_their_own_function) {
+    int points = 100;
+    fill_all();
+    for (const Edit *e = edits[_i]; e->from; e++) {
+        edit(e->from, e->to);
+        points -= e->points;
+    }
+    mark_program();
+    check_score(points);
+}
+END_TEST
+
+START_TEST(command_lines) {
+    expect_misuses("--scratch a.c --find", "--scratch a.c --class $D", "--scratch a.c 3");
+    expect_failure("--scratch $D/none.c", "there is no such file");
+}
+END_TEST
+
+/* ---- the student's own checks ---------------------------------------------------------------- */
+
+/* Compiles the program as the handout says, with these flags. */
+static void compile_program(const char *flags) {
+    char line[256];
+    put(path("attention.c"), program_text);
+    snprintf(line, sizeof line,
+             "cp examples/exercises/scratch/check.h $D && ${CC:-cc} %s $D/attention.c -o "
+             "$D/attention -lm 2>$D/err",
+             flags);
+    ck_assert_int_eq(shell(line), 0);
+}
+static int run_stage(int stage) {
+    char line[128];
+    snprintf(line, sizeof line, "(ulimit -c 0; ulimit -t 3; $D/attention %d >$D/out) 2>/dev/null",
+             stage);
+    return shell(line);
+}
+
+START_TEST(the_check_finds_every_mistake) {
+    char mark[128];
+    for (int r = 0; r < ROUNDS; r++) {
+        fill_all();
+        if (!put_answer(_i, r, mark)) break;
+        compile_program("-O0 -w");
+        const bool right = run_stage(tasks[_i].stage) == 0;
+        ck_assert_msg(right == (strncmp(mark, "right", 5) == 0), "%s, %s: the check says %s",
+                      tasks[_i].name, mark, right ? "right" : "wrong");
+    }
+}
+END_TEST
+
+START_TEST(the_right_program_reads_backwards) {
+    static char printed[TEXT];
+    fill_all();
+    compile_program("-O2 -Wall -Wextra -Wpedantic -Werror -std=c11");
+    ck_assert_int_eq(shell("$D/attention >$D/out && sed -n '/^step /,$p' $D/out >$D/trained"), 0);
+    slurp(path("trained"), printed, TEXT);
+    ck_assert_int_eq(shell("${BUILD:-build}/micro >$D/micro"), 0);
+    expect_file("micro", printed); /* the same numbers */
+    ck_assert_ptr_nonnull(strstr(printed, "attention with the cache > noitnetta\n"));
+    ck_assert_ptr_nonnull(strstr(printed, "attention > noitnetta\n"));
+    slurp(path("out"), printed, TEXT);
+    ck_assert_ptr_null(strstr(printed, "SHOULD BE"));
+}
+END_TEST
+
+/* "./attention 7        dq: 8 6, dk: 1 0 1 2": these words are in what stage 7 prints. */
+START_TEST(the_comments_tell_what_is_printed) {
+    static char printed[TEXT];
+    int lines = 0;
+    fill_all();
+    compile_program("-O1");
+    for (const char *at = program_text; (at = strstr(at, "./attention ")); at++) {
+        const int stage = atoi(at + 12);
+        if (stage == 0 || strncmp(at + 12 + (stage > 9), "        ", 8) == 0) continue;
+        const char *words = at + strlen("./attention 7") + (stage > 9);
+        words += strspn(words, " ");
+        char text[128];
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(words, "\n"), words);
+        if (!strchr(text, ':')) continue;
+        lines++;
+        run_stage(stage);
+        slurp(path("out"), printed, TEXT);
+        for (char *part = strtok(text, ",;*"); part; part = strtok(NULL, ",;*")) {
+            part += strspn(part, " ");
+            part[strcspn(part, "/")] = '\0';
+            for (size_t n = strlen(part); n && part[n - 1] == ' ';) part[--n] = '\0';
+            if (strpbrk(part, ":") && strpbrk(part, "0123456789"))
+                ck_assert_msg(strstr(printed, part), "stage %d: %s\n%s", stage, part, printed);
+        }
+    }
+    ck_assert_int_ge(lines, 8);
+}
+END_TEST
+
+/* ---- the gradients --------------------------------------------------------------------------- */
+
+/* Tapehead's loss of one example, with micro's weights. */
+static Tensor *loss_by_the_library(Tensor **w, const MicroExample *e) {
+    enum { D = WIDTH / HEADS };
+    int64_t token[LENGTH], place[LENGTH], target[LENGTH];
+    for (int i = 0; i < LENGTH; i++) {
+        token[i] = e->token[i];
+        place[i] = i;
+        target[i] = e->target[i];
+    }
+    Tensor *tokens = tensor_from_int64s(SHAPE(LENGTH), token);
+    Tensor *places_ = tensor_from_int64s(SHAPE(LENGTH), place);
+    Tensor *targets = tensor_from_int64s(SHAPE(LENGTH), target);
+    Tensor *x = ag_add(ag_embedding(w[TOKEN], tokens), ag_embedding(w[PLACE], places_));
+    Tensor *qkv[3];
+    for (int i = 0; i < 3; i++)
+        qkv[i] =
+            ag_transpose(ag_reshape(ag_matmul(x, w[QUERY + i]), SHAPE(LENGTH, HEADS, D)), 0, 1);
+    Tensor *y = ag_attention(qkv[0], qkv[1], qkv[2], (AttentionMask){.causal = true}, 0);
+    y = ag_matmul(ag_reshape(ag_transpose(y, 0, 1), SHAPE(LENGTH, WIDTH)), w[OUT]);
+    Tensor *loss = ag_cross_entropy(y, targets, -1, REDUCE_MEAN);
+    RELEASE(tokens, places_, targets);
+    return loss;
+}
+
+static void expect_gradient(const Tensor *theirs, const Matrix *mine) {
+    static double gradient[WIDTH * WIDTH];
+    ck_assert(tensor_to_doubles(theirs, gradient));
+    for (int i = 0; i < mine->rows * mine->columns; i++)
+        ck_assert_double_eq_tol(gradient[i], mine->grad[i], 1e-14);
+}
+
+START_TEST(the_gradients_are_the_librarys) {
+    const MicroExample e = example_of("attention");
+    Tensor *w[WEIGHTS];
+    make_weights();
+    for (int i = 0; i < WEIGHTS; i++)
+        w[i] = ag_requires_grad(
+            tensor_from_doubles(SHAPE(weight[i]->rows, weight[i]->columns), weight[i]->value));
+    Matrix *weights;
+    Matrix *mine = cross_entropy(model(LENGTH, e.token, &weights), e.target);
+    backward(mine);
+    ck_assert(tape_begin());
+    Tensor *loss = loss_by_the_library(w, &e);
+    ck_assert(ag_backward(loss));
+    ck_assert_double_eq_tol(tensor_item(loss), V(mine, 0, 0), 1e-14);
+    for (int i = 0; i < WEIGHTS; i++) expect_gradient(w[i]->grad, weight[i]);
+    tape_end();
+    clear();
+    for (int i = 0; i < WEIGHTS; i++) release(weight[i]);
+    release_all(w, WEIGHTS);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("scratch");
+    program = "exercises";
+    TCase *marks = add_program_case(suite, "marks");
+    mark_long(marks);
+    add_loop_tests(marks, ROUNDS, answers_are_marked_rightly);
+    add_tests(marks, every_answer_is_in_a_round, the_empty_form_has_no_points);
+    add_loop_tests(marks, COUNT(edits), edits_cost_their_own_function);
+    TCase *line = add_program_case(suite, "command line");
+    add_tests(line, command_lines);
+    TCase *checks = add_program_case(suite, "checks");
+    mark_long(checks);
+    add_loop_tests(checks, FUNCTIONS, the_check_finds_every_mistake);
+    add_tests(checks, the_right_program_reads_backwards, the_comments_tell_what_is_printed);
+    TCase *gradients = add_framed_case(suite, "gradients");
+    add_tests(gradients, the_gradients_are_the_librarys);
+    return run_suite(suite);
+}
