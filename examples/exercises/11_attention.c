@@ -17,7 +17,9 @@
  *
  * A number to check: Q = 1, K = 2, D = 1, q = {{1}}, k = {{0}, {log 3}}, v = {{0}, {8}}, dy =
  * {{1}}. Then p = {{0.25, 0.75}}, dp = {{0, 8}}, ds = {{-1.5, 1.5}}, and dv = {{0.25}, {0.75}}, dq
- * = {{1.647918}}, dk = {{-1.5}, {1.5}}. */
+ * = {{1.647918}}, dk = {{-1.5}, {1.5}}.
+ *
+ * After it: the tape, training and a cache of your own, with heads, in scratch/attention.c. */
 #include "11_attention.h"
 
 void attention(int Q, int K, int D, double y[Q][D], const double q[Q][D], const double k[K][D],

@@ -5,7 +5,7 @@
 STUDENTS  = $(wildcard examples/exercises/[0-9]*.c)
 MARKER    = $(filter-out $(STUDENTS) %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(wildcard examples/exercises/*.c))
 CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h examples/micro.c \
-              examples/exercises/scratch/attention.c examples/exercises/scratch_calls.h $(wildcard examples/exercises/[0-9]*.h examples/exercises/find_*.inc))
+              examples/exercises/scratch/attention.c examples/exercises/scratch_calls.inc $(wildcard examples/exercises/[0-9]*.h examples/exercises/find_*.inc))
 TEXT      = $(BUILD)/obj/examples/exercises/texts
 LIST      = $(BUILD)/obj/examples/exercises/list
 TEXTS     = $(TEXT).o $(LIST).o
@@ -38,4 +38,19 @@ $(BUILD)/obj/examples/exercises/scratch_exercises.o: $(SCRATCHED)
 
 exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in examples/exercises/
 	@CC='$(CC)' $(BUILD)/exercises$(EXE) || true
-.PHONY: exercises
+# Attention from scratch: what students get, and what Gradescope gets. The marker is built there, from these files.
+SCRATCH   = examples/exercises/scratch
+SOURCED   = Makefile tensor autograd nn examples tests/tests.mk tests/core.mk tests/tools
+handout: ## the assignment for students, build/attention-assignment.zip
+	@tests/tools/have zip
+	@mkdir -p $(BUILD); rm -f $(BUILD)/attention-assignment.zip
+	@zip -qj $(BUILD)/attention-assignment.zip $(addprefix $(SCRATCH)/,attention.c check.h handout.html)
+	@echo '$(BUILD)/attention-assignment.zip: attention.c, check.h and handout.html'
+gradescope: ## its autograder, build/attention-autograder.zip
+	@tests/tools/have zip
+	@rm -rf $(BUILD)/autograder $(BUILD)/attention-autograder.zip; mkdir -p $(BUILD)/autograder/tapehead
+	@cp $(SCRATCH)/setup.sh $(SCRATCH)/run_autograder $(BUILD)/autograder
+	@tar cf - $(SOURCED) | tar xf - -C $(BUILD)/autograder/tapehead
+	@cd $(BUILD)/autograder && zip -qr ../attention-autograder.zip .
+	@echo '$(BUILD)/attention-autograder.zip: setup.sh, run_autograder and the sources of the marker'
+.PHONY: exercises handout gradescope

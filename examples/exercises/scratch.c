@@ -36,7 +36,7 @@ static const char *text_named(const char *name) {
 /* They have the answers in them, so students' files cannot include them. */
 bool scratch_owns(const char *name) {
     return strcmp(name, "micro.c") == 0 || strcmp(name, "attention.c") == 0 ||
-           strcmp(name, "scratch_calls.h") == 0;
+           strcmp(name, "scratch_calls.inc") == 0;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
     char name[64], file[80], path[PATH_SIZE];
     Definition d;
     char *micro = copy_of(text_named("micro.c"));
-    const char *calls = text_named("scratch_calls.h");
+    const char *calls = text_named("scratch_calls.inc");
     const size_t size = micro ? strlen(micro) + strlen(calls) + 1024 : 0;
     char *text = micro ? malloc(size) : NULL;
     bool ok = text;
@@ -169,7 +169,8 @@ static char *alone(const char *student, const char *function) {
 
 bool scratch_write_less(const Place *place, const Exercise *e, int attempt) {
     enum { CUT = 1, ALONE };
-    char *text = students_text(place), *less = NULL;
+    char *text = students_text(place);
+    char *less = NULL;
     if (text && attempt == CUT) {
         cut(text, e->function);
         less = copy_of(text);

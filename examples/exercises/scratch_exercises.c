@@ -11,7 +11,7 @@
 int micro_main(void);
 #include "../micro.c"
 #undef main
-#include "scratch_calls.h"
+#include "scratch_calls.inc"
 
 /* A mistake may ask for an element that is not there, where a student's program says so. */
 #undef V

@@ -300,7 +300,8 @@ static void explain_exit(Trial *trial) {
     int line, i, j, rows, columns;
     char *text = submission_read(trial->printed, 1 << 20);
     trial->end = TRIAL_EXIT;
-    for (const char *at = text; at && (at = strstr(at, "  line ")); at++)
+    const char *at = text ? strstr(text, "  line ") : NULL;
+    for (; at; at = strstr(at + 1, "  line "))
         if (sscanf(at, "  line %d: [%d][%d] IS OUTSIDE of a matrix of %d x %d", &line, &i, &j,
                    &rows, &columns) == 5)
             end(trial, TRIAL_EXIT, "in line %d element [%d][%d] is outside of a matrix of %d x %d",

@@ -293,7 +293,8 @@ START_TEST(the_comments_tell_what_is_printed) {
     int lines = 0;
     fill_all();
     compile_program("-O1");
-    for (const char *at = program_text; (at = strstr(at, "./attention ")); at++) {
+    for (const char *at = strstr(program_text, "./attention "); at;
+         at = strstr(at + 1, "./attention ")) {
         const int stage = atoi(at + 12);
         if (stage == 0 || strncmp(at + 12 + (stage > 9), "        ", 8) == 0) continue;
         const char *words = at + strlen("./attention 7") + (stage > 9);
@@ -313,6 +314,32 @@ START_TEST(the_comments_tell_what_is_printed) {
         }
     }
     ck_assert_int_ge(lines, 8);
+}
+END_TEST
+
+/* The handout's losses and its map are lines of what is printed, and its points those of the
+ * marker.
+ */
+START_TEST(the_handout_is_true) {
+    static char page[TEXT], printed[TEXT];
+    int lines = 0, points = 0;
+    ck_assert_int_eq(shell("(echo; ${BUILD:-build}/micro) | sed 's/>/\\&gt;/g' >$D/micro"), 0);
+    slurp(path("micro"), printed, TEXT);
+    slurp("examples/exercises/scratch/handout.html", page, TEXT);
+    for (const char *pre = strstr(page, "<pre id="); pre; pre = strstr(pre + 1, "<pre id=")) {
+        for (const char *line = strchr(pre, '>') + 1; strncmp(line, "</pre>", 6) != 0;) {
+            const size_t n = strcspn(line, "\n<");
+            ck_assert_msg(strstr(printed, format("\n%.*s", (int)n, line)), "%.*s", (int)n, line);
+            lines++;
+            line += n + (line[n] == '\n');
+        }
+    }
+    ck_assert_int_eq(lines, 7 + 10);
+    for (int i = 0; i < FUNCTIONS; i++) {
+        points += tasks[i].points;
+        ck_assert_ptr_nonnull(strstr(page, format("%s %d", tasks[i].name, tasks[i].points)));
+    }
+    ck_assert_int_eq(points, 100);
 }
 END_TEST
 
@@ -384,7 +411,8 @@ int main(void) {
     TCase *checks = add_program_case(suite, "checks");
     mark_long(checks);
     add_loop_tests(checks, FUNCTIONS, the_check_finds_every_mistake);
-    add_tests(checks, the_right_program_reads_backwards, the_comments_tell_what_is_printed);
+    add_tests(checks, the_right_program_reads_backwards, the_comments_tell_what_is_printed,
+              the_handout_is_true);
     TCase *gradients = add_framed_case(suite, "gradients");
     add_tests(gradients, the_gradients_are_the_librarys);
     return run_suite(suite);
