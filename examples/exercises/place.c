@@ -127,14 +127,18 @@ static bool compiler_runs(Place *place) {
 }
 
 /* -O0: what is written is what happens, also where it is undefined. */
+#ifdef _WIN32 /* with the data of scratch.c in several files */
+#define COMPILES "-std=gnu11", "-O0", "-Wall", "-fcommon"
+#else
 #define COMPILES "-std=gnu11", "-O0", "-Wall"
+#endif
 
 static bool has_worked(ProcessResult result) {
     return result.end == PROCESS_ENDED && result.status == 0;
 }
 
 /* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
-bool place_compile_kit(const Place *place, const char *name) {
+bool place_compile_kit(const Place *place, const char *from, const char *name) {
     char file[PATH_SIZE], object[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
     const char *const flags[] = {COMPILES,
 #ifdef __APPLE__
@@ -143,7 +147,7 @@ bool place_compile_kit(const Place *place, const char *name) {
                                  "-c",        file, "-o", object, NULL};
     const char *argv[40];
     int n = 0;
-    near_path(place, kit, name, ".c", file);
+    near_path(place, from, name, ".c", file);
     near_path(place, kit, name, ".o", object);
     place_path(place, kit, "", "", folder);
     place_path(place, kit, name, ".messages", messages);
@@ -204,6 +208,9 @@ static ProcessResult link_program(const Place *place, const Exercise *e, const c
 #if !defined __APPLE__ && !defined _WIN32
         "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",
         "-Wl,--wrap=mmap",
+#endif
+#ifdef _WIN32
+        "-Wl,--allow-multiple-definition", /* of the data of scratch.c */
 #endif
         student,
         harness,
@@ -315,7 +322,7 @@ bool place_prepare(const Place *place, const Exercise *e) {
     append(&line, ";\n}\n");
     snprintf(file, sizeof file, "%s.c", name);
     return line.length < sizeof line.text && write_text(place, file, line.text) &&
-           place_compile_kit(place, name);
+           place_compile_kit(place, kit, name);
 }
 
 bool place_can_compile(const Place *place, const Exercise *e) {
@@ -359,7 +366,7 @@ bool place_make(Place *place, char *sentence, size_t size) {
             user ? " that can be started as the user " : "", user ? user : "");
         ok = false;
     }
-    if (ok && !place_compile_kit(place, "harness")) {
+    if (ok && !place_compile_kit(place, kit, "harness")) {
         tensor_snprintf(sentence, size, "the compiler %s cannot compile harness.c",
                         place->compiler[0]);
         ok = false;

@@ -3,9 +3,10 @@
  *
  *     kit/           harness.o, and for each exercise the object that calls its function; headers
  *     source/        copies of one student's files
+ *     around/        of attention from scratch: what becomes an object of the kit
  *     04_softmax/    the program of one exercise, and what it writes
  *
- * Of all three only the last one was ever writable for the user of the students' programs, and it
+ * Of all of them only 04_softmax was ever writable for the user of the students' programs, and it
  * is no longer when one of them runs. */
 #ifndef TAPEHEAD_EXERCISES_PLACE_H
 #define TAPEHEAD_EXERCISES_PLACE_H
@@ -34,8 +35,9 @@ void place_path(const Place *place, const char *folder, const char *name, const 
 
 /* Writes a file there. */
 bool place_write(const Place *place, const char *folder, const char *name, const char *text);
-/* Compiles kit/NAME.c, which has no word of a student's, as the marker's own user. */
-bool place_compile_kit(const Place *place, const char *name);
+/* Compiles NAME.c of a folder, which has no word of a student's, as the marker's own user, to an
+ * object of the kit. */
+bool place_compile_kit(const Place *place, const char *from, const char *name);
 
 /* Adds an exercise to the kit; false if the compiler fails. */
 bool place_prepare(const Place *place, const Exercise *e);

@@ -3,8 +3,8 @@
  * The student's whole file is compiled, and all of its functions are weak: where the right ones are
  * linked they take their place, so that one function alone is the student's. If the file does not
  * compile, the other functions are cut out of its text; then the function is put alone into the
- * empty attention.c. So a mistake of syntax costs its own function. (On Windows, where weak
- * functions are another thing, the others are cut out always.) */
+ * empty attention.c. So a mistake of syntax costs its own function. (On Windows a call inside of a
+ * file stays there, so the others are cut out always.) */
 #include "scratch.h"
 
 #include "submission.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char source[] = "source", kit[] = "kit";
+static const char source[] = "source", around[] = "around";
 
 /* What is complete in attention.c; the right program has it, too. */
 static const char *const complete[] = {"matrix",        "release", "add_forward", "add_backward",
@@ -99,8 +99,10 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
                  "\nvoid tapehead_call(const int *s, const double *number, void *const *x) {\n"
                  "    call_%s(%s, s, number, x);\n}\n",
                  before, micro, between, calls, e->function, e->function);
-        ok = place_write(place, kit, file, text) && place_compile_kit(place, name);
-        place_path(place, kit, file, "", path);
+        /* No student's file can include it: it has answers. */
+        ok = process_make_folder_in(place->folder, around, false, path, sizeof path) &&
+             place_write(place, around, file, text) && place_compile_kit(place, around, name);
+        place_path(place, around, file, "", path);
         remove(path);
     }
     free(text);
@@ -113,23 +115,24 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
 static const char *const shared[] = {"alive", "tape", "length", "weight", "places"};
 
 /* The text as it is compiled for a function. */
-static bool write_source(const Place *place, const Exercise *e, const char *text, int line) {
+static bool write_source(const Place *place, const Exercise *e, const char *text) {
     enum { PRAGMAS = 4096 };
     const size_t size = strlen(text) + PRAGMAS;
     char *whole = malloc(size), name[64], file[80];
     size_t at = 0;
     if (!whole) return false;
+    at += (size_t)snprintf(whole, size, "#ifndef _WIN32\n");
     for (int i = 0; i < SCRATCH + COMPLETE; i++)
         at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", function_name(i));
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", shared[i]);
     snprintf(
         whole + at, size - at,
-        "#line %d \"attention.c\"\n%s\n"
+        "#endif\n#line 1 \"attention.c\"\n%s\n"
         "_Static_assert(__builtin_offsetof(Matrix, backward) == 2 * sizeof(int) + 5 * sizeof(void *)"
         " && __builtin_offsetof(Matrix, index) + sizeof(int *) == sizeof(Matrix),"
         " \"struct Matrix is changed\");\n",
-        line, text);
+        text);
     exercise_file(e, name, sizeof name);
     snprintf(file, sizeof file, "%s.c", name);
     const bool written = place_write(place, source, file, whole);
@@ -177,7 +180,7 @@ bool scratch_write_less(const Place *place, const Exercise *e, int attempt) {
     } else if (text && attempt == ALONE) {
         less = alone(text, e->function);
     }
-    const bool written = less && write_source(place, e, less, 1);
+    const bool written = less && write_source(place, e, less);
     free(less);
     free(text);
     return written;
@@ -219,8 +222,7 @@ bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
               place_write(place, source, "whole", text) &&
               place_write(place, source, "check.h", "");
     place->submission = folder;
-    for (int i = 0; i < SCRATCH && ok; i++)
-        ok = write_source(place, &scratch_exercises[i], text, 1);
+    for (int i = 0; i < SCRATCH && ok; i++) ok = write_source(place, &scratch_exercises[i], text);
 #ifdef _WIN32
     for (int i = 0; i < SCRATCH && ok; i++) scratch_write_less(place, &scratch_exercises[i], 1);
 #endif
