@@ -329,51 +329,46 @@ static Example example_of(const char *word) {
     return e;
 }
 
-static int best_letter(const Matrix *logits) {
-    int best = 0;
-    for (int j = 1; j < ARROW; j++)
-        if (V(logits, logits->rows - 1, j) > V(logits, logits->rows - 1, best)) best = j;
-    return best;
-}
-
-/* Writes the answer into e: each letter is read before the next one is asked. */
-static void answer(Example *e, bool cached) {
-    Cache cache = {matrix((Matrix){.rows = LENGTH, .columns = WIDTH}),
-                   matrix((Matrix){.rows = LENGTH, .columns = WIDTH})};
+/* What the model answers, letter by letter: each is read before the next one is asked. */
+static void answer(const char *word, Cache *cache) {
+    Example e = example_of(word);
     Matrix *weights;
-    cache.key->rows = 0;
-    cache.value->rows = 0;
+    printf("%s%s > ", word, cache ? " with the cache" : "");
     for (int n = 1; n <= LENGTH; n++) {
-        const Matrix *logits =
-            cached ? model_next(&cache, e->token[n - 1]) : model(n, e->token, &weights);
-        if (n > WORD) e->target[n - 1] = best_letter(logits);
-        if (n > WORD && n < LENGTH) e->token[n] = e->target[n - 1];
+        const Matrix *y = cache ? model_next(cache, e.token[n - 1]) : model(n, e.token, &weights);
+        int best = 0;
+        for (int j = 1; j < ARROW; j++)
+            if (V(y, y->rows - 1, j) > V(y, y->rows - 1, best)) best = j;
+        if (n > WORD) putchar('a' + best);
+        if (n > WORD && n < LENGTH) e.token[n] = best;
         clear();
     }
+    putchar('\n');
+}
+
+static void answer_with_cache(const char *word) {
+    Cache cache = {matrix((Matrix){.rows = LENGTH, .columns = WIDTH}),
+                   matrix((Matrix){.rows = LENGTH, .columns = WIDTH})};
+    cache.key->rows = 0;
+    cache.value->rows = 0;
+    answer(word, &cache);
     release(cache.key);
     release(cache.value);
 }
 
-static void print_answer(const char *word, bool cached) {
-    Example e = example_of(word);
-    answer(&e, cached);
-    printf("%s%s > ", word, cached ? " with the cache" : "");
-    for (int i = WORD; i < LENGTH; i++) putchar('a' + e.target[i]);
-    putchar('\n');
-}
-
+/* Where each letter of the answer looks. */
 static void print_map(const char *word) {
     const Example e = example_of(word);
     Matrix *weights;
     model(LENGTH, e.token, &weights);
     for (int h = 0; h < HEADS; h++) {
-        printf("\n  head %d: a row is an answer, a column what it looked at\n\n    %s>\n", h, word);
+        printf("\n  head %d: a row is an answer, a column what it looked at\n\n    %s>", h, word);
         for (int i = WORD; i < LENGTH; i++) {
-            printf("  %c ", 'a' + e.target[i]);
+            printf("\n  %c ", 'a' + e.target[i]);
             for (int j = 0; j <= WORD; j++)
                 putchar(" .:-=+*#%@"[(int)(9.99 * V(weights, h * LENGTH + i, j))]);
-            putchar('\n');
         }
+        putchar('\n');
     }
     clear();
 }
@@ -388,8 +383,8 @@ int main(void) {
         if (step % 20 == 0) printf("step %3d: loss %.4f\n", step, loss);
     }
     for (int i = 0; i < 3; i++) {
-        print_answer(words[i], true);
-        print_answer(words[i], false);
+        answer_with_cache(words[i]);
+        answer(words[i], NULL);
     }
     print_map("attention");
     for (int i = 0; i < WEIGHTS; i++) release(weight[i]);

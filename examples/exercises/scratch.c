@@ -194,23 +194,6 @@ bool scratch_has(const Place *place, const Exercise *e) {
     return is_there;
 }
 
-void scratch_warning(const Place *place, const Exercise *e, const char *messages, char *line,
-                     size_t size) {
-    Definition d;
-    char *text = students_text(place);
-    const bool is_there = text && find(text, 0, e->function, &d);
-    *line = '\0';
-    for (const char *at = messages; is_there && *at; at += strcspn(at, "\n"), at += *at == '\n') {
-        int number = 0;
-        submission_warning(at, line, size);
-        if (sscanf(line, "attention.c:%d:", &number) == 1 && number >= line_of(text, d.begin) &&
-            number <= line_of(text, d.end))
-            break;
-        *line = '\0';
-    }
-    free(text);
-}
-
 bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
     static char folder[PATH_SIZE];
     char *text = submission_read(file, SUBMISSION_MOST);

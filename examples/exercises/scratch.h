@@ -16,10 +16,6 @@ bool scratch_write_less(const Place *place, const Exercise *e, int attempt);
 
 /* Is the function defined in the student's file? */
 bool scratch_has(const Place *place, const Exercise *e);
-/* The first of the compiler's warnings that is about this function; "" if there is none. */
-void scratch_warning(const Place *place, const Exercise *e, const char *messages, char *line,
-                     size_t size);
-
 /* Adds the program around a function to the kit: the right other ones. False if the compiler
  * fails. */
 bool scratch_prepare(const Place *place, const Exercise *e);

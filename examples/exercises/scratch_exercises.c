@@ -64,51 +64,31 @@ static const Sizes logits[] = {{{1, 2}, 2, 0}, {{2, 2}, 2, 0}, {{3, 3}, 2, 0}, {
 /* 4 results on the tape, 6 weights */
 static const Sizes chains[] = {{{4}, 3, 0}, {{4}, 3, 0}, {{0}, 0, 0}};
 static const Sizes six[] = {{{6}, 3, 0}, {{0}, 0, 0}};
-static const Sizes texts[] = {{{2}, 0.6, 0}, {{1}, 0.6, 0},  {{3}, 0.6, 0},
-                              {{7}, 0.6, 0}, {{18}, 0.6, 0}, {{0}, 0, 0}};
+/* n letters; variant 1: of two texts */
+#define TEXTS(v)                                                                                   \
+    {{2}, 0.6, v}, {{1}, 0.6, v}, {{3}, 0.6, v}, {{7}, 0.6, v}, {{18}, 0.6, v}, { {0}, 0, 0 }
+static const Sizes one_text[] = {TEXTS(0)};
+static const Sizes two_texts[] = {TEXTS(1)};
 static const Sizes steps[] = {{{1, 1}, 0.6, 0}, {{3, 1}, 0.6, 0}, {{2, 3}, 0.6, 0}, {{0}, 0, 0}};
 
 static void draw_index(double *index, int n, int low, int high, Random *random) {
     for (int i = 0; i < n; i++) index[i] = floor(random_uniform(random, low, high));
 }
 
-/* y of backward, from two inputs. */
-#define PREPARE_Y(name, y_length)                                                                  \
-    static void prepare_##name##_backward(Call *c, const Sizes *sizes, Random *random) {           \
-        void *arrays[] = {c->array[4], c->array[2], c->array[3]};                                  \
-        (void)sizes;                                                                               \
-        (void)random;                                                                              \
-        for (int i = 0; i < (y_length); i++) put(arrays[0], i, 0);                                 \
-        call_##name##_forward(name##_forward, c->size, NULL, arrays);                              \
-    }
-PREPARE_Y(matmul, c->size[0] * c->size[2])
-PREPARE_Y(scores, c->size[0] * c->size[2] * c->size[1])
-PREPARE_Y(mix, c->size[0] * c->size[2] * c->size[3])
 /* Masked scores are the largest ones. */
-static void prepare_scores(const Call *c, const Sizes *sizes, double *a) {
+static void prepare_softmax(Call *c, const Sizes *sizes, Random *random) {
     const int columns = c->size[1], rows = c->size[0] * c->size[2];
+    double *a = c->array[1];
+    (void)random;
     for (int i = 0; i < rows * columns; i++) {
         if (sizes->variant == 1) a[i] *= 80;
         if (sizes->variant == 2) a[i] -= 2000;
         if (sizes->variant && i % columns == columns - 1) a[i] = 3000;
     }
 }
-static void prepare_softmax(Call *c, const Sizes *sizes, Random *random) {
-    (void)random;
-    prepare_scores(c, sizes, c->array[1]);
-}
-static void prepare_softmax_backward(Call *c, const Sizes *sizes, Random *random) {
-    void *arrays[] = {c->array[2], c->array[1]};
-    prepare_softmax(c, sizes, random);
-    for (int i = 0; i < c->size[0] * c->size[2] * c->size[1]; i++) put(arrays[0], i, 0);
-    call_softmax_forward(softmax_forward, c->size, NULL, arrays);
-}
 static void prepare_embed(Call *c, const Sizes *sizes, Random *random) {
     (void)sizes;
     draw_index(c->array[2], c->size[0], 0, c->size[1], random);
-    for (int i = 0; i < c->size[0] * c->size[2]; i++)
-        put(c->array[3], i,
-            get(c->array[1], (int)get(c->array[2], i / c->size[2]) * c->size[2] + i % c->size[2]));
 }
 /* Some rows are not asked; the first one is. */
 static void prepare_logits(Call *c, const Sizes *sizes, Random *random) {
@@ -118,19 +98,8 @@ static void prepare_logits(Call *c, const Sizes *sizes, Random *random) {
     if (c->size[0] > 1) index[c->size[0] - 1] = -1;
     if (sizes->variant) put(c->array[1], (int)index[0], 3000);
 }
-static void prepare_logits_backward(Call *c, const Sizes *sizes, Random *random) {
-    void *arrays[] = {c->array[3], c->array[1], c->array[2]};
-    prepare_logits(c, sizes, random);
-    put(arrays[0], 0, 0);
-    call_cross_entropy_forward(cross_entropy_forward, c->size, NULL, arrays);
-}
 static void prepare_letters(Call *c, const Sizes *sizes, Random *random) {
-    (void)sizes;
-    draw_index(c->array[9], c->size[0], 0, TOKENS, random);
-}
-static void prepare_texts(Call *c, const Sizes *sizes, Random *random) {
-    (void)sizes;
-    draw_index(c->array[9], 2 * c->size[0], 0, TOKENS, random);
+    draw_index(c->array[9], c->size[0] * (sizes->variant + 1), 0, TOKENS, random);
 }
 static void prepare_words(Call *c, const Sizes *sizes, Random *random) {
     (void)sizes;
@@ -228,34 +197,34 @@ const Exercise scratch_exercises[SCRATCH] = {
      .asks = {"The tape must be empty after clear.",
               "Is each result on the tape released, and nothing else?",
               "After clear the tape must work as before."}},
-    {FUNCTION(51, matmul_backward, 10, products, prepare_matmul_backward), .dy = "dy",
+    {FUNCTION(51, matmul_backward, 10, products, NULL), .dy = "dy",
      .parameter = {N("N"), N("K"), N("M"), OUT_("da", "N", "K"), OUT_("db", "K", "M"),
-                   IN("a", "N", "K"), IN("b", "K", "M"), IN("y", "N", "M"), IN("dy", "N", "M")},
+                   IN("a", "N", "K"), IN("b", "K", "M"), IN("dy", "N", "M")},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(61, softmax_backward, 10, heads, prepare_softmax_backward), .dy = "dy",
+    {FUNCTION(61, softmax_backward, 10, heads, prepare_softmax), .dy = "dy",
      .parameter = {N("Q"), N("K"), N("heads"), OUT_("da", ROWS, "K"), IN("a", ROWS, "K"),
-                   IN("y", ROWS, "K"), IN("dy", ROWS, "K")},
+                   IN("dy", ROWS, "K")},
      .asks = {ADDS}},
-    {FUNCTION(71, scores_backward, 5, heads, prepare_scores_backward), .dy = "dy",
+    {FUNCTION(71, scores_backward, 5, heads, NULL), .dy = "dy",
      .parameter = {HEADS_AND_D, OUT_("dq", "Q", WIDE), OUT_("dk", "K", WIDE), IN("q", "Q", WIDE),
-                   IN("k", "K", WIDE), IN("y", ROWS, "K"), IN("dy", ROWS, "K")},
+                   IN("k", "K", WIDE), IN("dy", ROWS, "K")},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(72, mix_backward, 5, heads, prepare_mix_backward), .dy = "dy",
+    {FUNCTION(72, mix_backward, 5, heads, NULL), .dy = "dy",
      .parameter = {HEADS_AND_D, OUT_("dp", ROWS, "K"), OUT_("dv", "K", WIDE), IN("p", ROWS, "K"),
-                   IN("v", "K", WIDE), IN("y", "Q", WIDE), IN("dy", "Q", WIDE)},
+                   IN("v", "K", WIDE), IN("dy", "Q", WIDE)},
      .asks = {ADDS, ADDS}},
     {FUNCTION(81, embed_backward, 3, lists, prepare_embed), .dy = "dy",
      .parameter = {N("N"), N("R"), N("M"), OUT_("da", "R", "M"), IN("a", "R", "M"),
-                   IN("index", NULL, "N"), IN("y", "N", "M"), IN("dy", "N", "M")},
+                   IN("index", NULL, "N"), IN("dy", "N", "M")},
      .asks = {ADDS}},
     {FUNCTION(82, cross_entropy_forward, 3, logits, prepare_logits), .steps = 1,
      .parameter = {N("N"), N("M"), OUT_("y", NULL, "1"), IN("a", "N", "M"), IN("index", NULL, "N")},
      .asks = {"Which rows are asked, and by how many is the sum divided? Is max subtracted?"}},
-    {FUNCTION(83, cross_entropy_backward, 4, logits, prepare_logits_backward), .dy = "dy",
+    {FUNCTION(83, cross_entropy_backward, 4, logits, prepare_logits), .dy = "dy",
      .parameter = {N("N"), N("M"), OUT_("da", "N", "M"), IN("a", "N", "M"), IN("index", NULL, "N"),
-                   IN("y", NULL, "1"), IN("dy", NULL, "1")},
+                   IN("dy", NULL, "1")},
      .asks = {ADDS}},
-    {FUNCTION(91, model, 4, texts, prepare_letters), .steps = 1,
+    {FUNCTION(91, model, 4, one_text, prepare_letters), .steps = 1,
      .parameter = {N("n"), OUT_("sizes", NULL, "4"), OUT_("weights", "2 * n", "n"),
                    OUT_("logits", "n", "27"), SIX(INPUT), IN("token", NULL, "n")},
      .asks =
@@ -283,7 +252,7 @@ const Exercise scratch_exercises[SCRATCH] = {
                    {"rate", DOUBLE, NULL, NULL}},
      .asks = {SIX_TIMES(STEP), "The mean of the losses of n examples, before the step.",
               "The tape must be empty when train returns."}},
-    {FUNCTION(101, model_next, 10, texts, prepare_texts), .steps = 1,
+    {FUNCTION(101, model_next, 10, two_texts, prepare_letters), .steps = 1,
      .parameter = {N("n"), OUT_("logits", "2 * n", "27"), OUT_("rows", "2 * n", "2"),
                    OUT_("made", NULL, "2 * n"), SIX(INPUT), IN("token", NULL, "2 * n")},
      .asks =

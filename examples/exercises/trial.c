@@ -97,9 +97,7 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         result = place_compile(place, e, messages, MESSAGES);
     process_keep(folder, trial->program);
     const char *file = e->file ? e->file : name;
-    if (has_compiled(result) && e->file)
-        scratch_warning(place, e, messages, trial->warning, sizeof trial->warning);
-    else if (has_compiled(result)) read_warning(trial, messages, name);
+    if (has_compiled(result)) read_warning(trial, messages, name);
     else explain_compiler(trial, e, place, result, messages, file);
     free(messages);
 }
