@@ -40,7 +40,7 @@ exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in exam
 	@CC='$(CC)' $(BUILD)/exercises$(EXE) || true
 # Attention from scratch: what students get, and what Gradescope gets. The marker is built there, from these files.
 SCRATCH   = examples/exercises/scratch
-SOURCED   = Makefile tensor autograd nn examples tests/tests.mk tests/core.mk tests/tools
+UPLOADED   = Makefile tensor autograd nn examples tests/tests.mk tests/core.mk tests/tools
 handout: ## the assignment for students, build/attention-assignment.zip
 	@tests/tools/have zip
 	@mkdir -p $(BUILD); rm -f $(BUILD)/attention-assignment.zip
@@ -50,7 +50,7 @@ gradescope: ## its autograder, build/attention-autograder.zip
 	@tests/tools/have zip
 	@rm -rf $(BUILD)/autograder $(BUILD)/attention-autograder.zip; mkdir -p $(BUILD)/autograder/tapehead
 	@cp $(SCRATCH)/setup.sh $(SCRATCH)/run_autograder $(BUILD)/autograder
-	@tar cf - $(SOURCED) | tar xf - -C $(BUILD)/autograder/tapehead
+	@tar cf - $(UPLOADED) | tar xf - -C $(BUILD)/autograder/tapehead
 	@cd $(BUILD)/autograder && zip -qr ../attention-autograder.zip .
 	@echo '$(BUILD)/attention-autograder.zip: setup.sh, run_autograder and the sources of the marker'
 .PHONY: exercises handout gradescope
