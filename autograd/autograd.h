@@ -457,6 +457,12 @@ Tensor *ag_argmin(Tensor *x, int dim);
 Tensor *ag_topk(Tensor *x, int64_t k, int dim, Tensor **indices);
 Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
 
+/* x / sqrt(mean(x^2) + eps) w over the last dimensions of x, as many as w has; w NULL: the last
+ * one. AG_EPS_OF_TYPE, as PyTorch's eps=None, is the distance from 1 to the next number of x's
+ * type. Zhang & Sennrich 2019. */
+#define AG_EPS_OF_TYPE (-1)
+Tensor *ag_rms_norm(Tensor *x, Tensor *w, double eps);
+
 /* ag_cross_entropy with label smoothing: (1 - smoothing) -log softmax(logits)[target] + smoothing
  * times the mean of -log softmax(logits) over the classes, smoothing from 0 to 1. Szegedy et al.
  * 2016. An ignored target has no loss and no gradient. */

@@ -281,6 +281,17 @@ bool nn_optimizer_scale_lr(Optimizer *optimizer, double factor);
  * stays frozen when it gets a value. For a parameter in two fields the last call counts. */
 bool nn_freeze(void *module, const char *prefix, bool frozen);
 
+/* ---- rms norm ------------------------------------------------------------------------------- */
+
+/* x / sqrt(mean(x^2) + eps) weight over the last dimensions, Zhang & Sennrich 2019. */
+typedef struct {
+    Module module;
+    Tensor *weight; /* normalized_shape: ones */
+    double eps;     /* AG_EPS_OF_TYPE, PyTorch's None, unless you set it */
+} RMSNorm;
+RMSNorm *nn_rms_norm_new(Shape normalized_shape);
+Tensor *nn_rms_norm_forward(RMSNorm *norm, Tensor *x); /* (..., normalized_shape) -> same */
+
 /* ---- positions ------------------------------------------------------------------------------ */
 
 /* Adds P[i, 2j] = sin(i / 10000^(2j / d)), P[i, 2j + 1] = cos(i / 10000^(2j / d)) to the vector of

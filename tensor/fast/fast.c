@@ -299,6 +299,37 @@ static void layer_norm_dx_f32(int64_t n, void *const *data, double s) {
     VECTOR_LOOP(dx[i] = (dx[i] - mean_dz - (x[i] - mean - low) * slope) * scale);
 }
 
+/* ---- rms norm -------------------------------------------------------------------------------- */
+
+static void rms_norm_f32(int64_t n, void *const *data, double eps) {
+    float *y = data[0];
+    const float *x = data[1];
+    const float *w = data[2];
+    const float square = sum_squares(n, x, x, 0) / (float)n + (float)eps;
+    const float scale = 1 / sqrtf(square);
+    if (!(square >= 0x1p-80f && square < INFINITY)) { /* squares overflow, or lose digits */
+        MORE_PLAIN(rms_norm)(n, data, eps);
+        return;
+    }
+    *(double *)data[3] = (double)scale;
+    if (w) VECTOR_LOOP(y[i] = x[i] * scale * w[i]);
+    else VECTOR_LOOP(y[i] = x[i] * scale);
+}
+
+static void rms_norm_dx_f32(int64_t n, void *const *data, double s) {
+    float *dx = data[0];
+    const float *x = data[1];
+    const float *w = data[2];
+    const float *dy = data[3];
+    const float scale = (float)*(const double *)data[4];
+    if (w) VECTOR_LOOP(dx[i] = w[i] * dy[i]); /* dz, until dx is known */
+    else memcpy(dx, dy, (size_t)n * sizeof *dx);
+    const float slope = sum_centred(n, x, dx, 0) * scale / (float)n * scale;
+    if (scale >= 0x1p-64f && scale <= 0x1p12f && isfinite(slope))
+        VECTOR_LOOP(dx[i] = (dx[i] - x[i] * slope) * scale);
+    else MORE_PLAIN(rms_norm_dx)(n, data, s); /* products with scale may lose digits */
+}
+
 /* ---- sums down columns ----------------------------------------------------------------------- */
 
 /* Sums over the rows, for at most STRIP neighbouring columns: of x, or of dy z with z = (x - mean)
@@ -609,7 +640,7 @@ const Kernels GLOBAL(kernels) = {
 };
 
 const MoreKernels GLOBAL(more_kernels) = {
-    FAST(adamw), FAST(logsumexp), FAST(log_softmax), FAST(log_softmax_dx),
+    FAST(adamw), FAST(rms_norm), FAST(rms_norm_dx), FAST(logsumexp), FAST(log_softmax), FAST(log_softmax_dx),
     FAST(additive), FAST(additive_dx),
     .attention = {GLOBAL(attention_f32)},
     .attention_dx = {GLOBAL(attention_dx_f32)},

@@ -189,6 +189,16 @@ def layer_norm():
     forward_and_backward("norm", layer, [x])
 
 
+def rms_norm():
+    torch.manual_seed(15)
+    layer, x = nn.RMSNorm((3, 4)), torch.randn(2, 3, 4)
+    x[0] *= 1e-8  # beside the eps of float64
+    record("rms_x", x)
+    nn.init.normal_(layer.weight)
+    record("rms_weight", layer.weight)
+    forward_and_backward("rms", layer, [x])
+
+
 def positional_encoding():
     for dtype in torch.float32, torch.float64:
         torch.set_default_dtype(dtype)
@@ -268,6 +278,7 @@ def prints():
     modules = [lazy, nn.LazyLinear(3), Empty(), DotProductAttention(0.1), AdditiveAttention(8, 0.25),
                MultiHeadAttention(10, 5, 0.5, False, 10, 10, 10), MultiHeadAttention(8, 2, 0.0, True),
                Outer(), nn.Embedding(10, 3), nn.LayerNorm(4), nn.LayerNorm((2, 3), eps=0.1),
+               nn.RMSNorm(4), nn.RMSNorm((2, 3), eps=1e-6),
                PositionalEncoding(4, 0.1, 9), *map(nn.LayerNorm, [5] * 9, FLOATS), *map(nn.Dropout, (0.0, 1.0, 0.1, 1 / 3, 1e-5, 0.0001))]
     return text + "".join(f"{m}\n" for m in modules)
 
@@ -277,6 +288,7 @@ fifty_layers()
 linear()
 embedding()
 layer_norm()
+rms_norm()
 positional_encoding()
 attentions()
 training()

@@ -630,6 +630,7 @@ static void *lazy_multi_head(void) {
 
 static void *embedding(void) { return nn_embedding_new(4, 3); }
 static void *layer_norm(void) { return nn_layer_norm_new(SHAPE(3, 4)); }
+static void *rms_norm(void) { return nn_rms_norm_new(SHAPE(3, 4)); }
 static void *positional_encoding(void) { return nn_positional_encoding_new(4, 0.5, 3); }
 static void *fused_multi_head(void) {
     return nn_multi_head_attention_new((MultiHeadAttentionConfig){
@@ -644,6 +645,7 @@ static void *fused_multi_head(void) {
 FORWARD(linear, nn_linear_forward(m, x))
 FORWARD(embedding, nn_embedding_forward(m, lens))
 FORWARD(layer_norm, nn_layer_norm_forward(m, x))
+FORWARD(rms_norm, nn_rms_norm_forward(m, x))
 FORWARD(positional_encoding, nn_positional_encoding_forward(m, x))
 FORWARD(dropout, nn_dropout_forward(m, x))
 FORWARD(dot_product,
@@ -669,6 +671,7 @@ static const Kind kinds[] = {
     {"lazy multi-head attention", lazy_multi_head, multi_head_forward_of, true},
     {"embedding", embedding, embedding_forward_of, false},
     {"layer norm", layer_norm, layer_norm_forward_of, false},
+    {"rms norm", rms_norm, rms_norm_forward_of, false},
     {"positional encoding", positional_encoding, positional_encoding_forward_of, false},
     {"fused multi-head attention", fused_multi_head, multi_head_forward_of, true},
 };

@@ -102,6 +102,8 @@ static const Row elementwise[] = {
 
 #define LAYER_NORM                                                                                 \
     {KERNEL_OF(layer_norm), "yxwvpq"}, { KERNEL_OF(layer_norm_dx), "gxwdpq" }
+#define RMS_NORM                                                                                   \
+    {MORE_OF(rms_norm), "yxwq"}, { MORE_OF(rms_norm_dx), "gxwdq" }
 static const Row by_rows[] = {
     {"sum", 0, 0, {{KERNEL_OF(sum), "Yx"}}},
     {"cumsum", 0, 0, {{MORE_OF(cumsum), "yx"}}},
@@ -124,6 +126,8 @@ static const Row by_rows[] = {
      {{KERNEL_OF(cross_entropy), "YxTpq"}, {KERNEL_OF(cross_entropy_dx), "gxTpqD"}}},
     {"layer_norm", 1e-5, 0, {LAYER_NORM}},
     {"layer_norm without eps", 0, 0, {LAYER_NORM}},
+    {"rms_norm", 1e-5, 0, {RMS_NORM}},
+    {"rms_norm without eps", 0, 0, {RMS_NORM}},
 };
 
 /* ---- operands -------------------------------------------------------------------------------- */

@@ -244,6 +244,7 @@ static void probe_indices(Tensor *x) {
 
 static void probe_modules(Tensor *x) {
     module(nn_layer_norm_new(draw_shape()));
+    module(nn_rms_norm_new(draw_shape()));
     module(nn_linear_new(draw_size(), draw_size(), draw(2)));
     module(nn_embedding_new(draw_size(), draw_size()));
     module(nn_positional_encoding_new(draw_size(), 0, draw_size()));

@@ -60,6 +60,8 @@ static const Entry entries[] = {
     {"cross_entropy_dx", CORE_FIELD(cross_entropy_dx), "ffTDDF", 1, 3, -2, 2},
     {"layer_norm", CORE_FIELD(layer_norm), "ffnnDD", 1, 1e-5, -3, 3},
     {"layer_norm_dx", CORE_FIELD(layer_norm_dx), "ffnfDD", 1, 0, -2, 2},
+    {"rms_norm", MORE_FIELD(rms_norm), "ffnD", 1, 1e-5, -3, 3},
+    {"rms_norm_dx", MORE_FIELD(rms_norm_dx), "ffnfD", 1, 0, -2, 2},
 };
 
 static Kernel *kernel_of(int table, const Entry *entry) {
@@ -213,8 +215,7 @@ START_TEST(fast_kernels_agree_with_the_plain_ones) {
     for (int i = 0; i < COUNT(sizes); i++)
         for (int round = 0; round < 4; round++) {
             const bool rows = entry->operands[0] == 'f' && entry->operands[1] == 'f' &&
-                              strcmp(entry->name, "layer_norm_dx") != 0; /* dx may not be
-                                                                          * the buffer of x */
+                              !strstr(entry->name, "norm_dx"); /* dx may not be the buffer of x */
             if (sizes[i] == 0 && !strncmp(entry->name, "cross", 5))
                 continue; /* without classes
                            * there is no

@@ -316,6 +316,8 @@ START_TEST(a_pending_error_stays) {
     ck_assert_ptr_null(nn_embedding_new(2, 2));
     ck_assert_ptr_null(nn_layer_norm_new(SHAPE(2)));
     ck_assert_ptr_null(nn_positional_encoding_new(2, 0.5, 2));
+    ck_assert_ptr_null(nn_rms_norm_new(SHAPE(2)));
+    ck_assert_ptr_null(nn_rms_norm_forward(NULL, NULL));
     ck_assert_ptr_null(nn_embedding_forward(NULL, NULL));
     ck_assert_ptr_null(nn_layer_norm_forward(NULL, NULL));
     ck_assert_ptr_null(nn_positional_encoding_forward(NULL, NULL));
@@ -348,6 +350,8 @@ START_TEST(a_null_module_is_named) {
     expect_error("embedding: the module is NULL");
     nn_layer_norm_forward(NULL, NULL);
     expect_error("layer_norm: the module is NULL");
+    nn_rms_norm_forward(NULL, NULL);
+    expect_error("rms_norm: the module is NULL");
     nn_positional_encoding_forward(NULL, NULL);
     expect_error("positional_encoding: the module is NULL");
     nn_dot_product_attention_forward(NULL, NULL, NULL, NULL, mask);
@@ -504,6 +508,10 @@ static void print_modules(FILE *file) {
     LayerNorm *norm = nn_layer_norm_new(SHAPE(2, 3));
     norm->eps = 0.1;
     print_and_free(norm, file);
+    print_and_free(nn_rms_norm_new(SHAPE(4)), file);
+    RMSNorm *rms = nn_rms_norm_new(SHAPE(2, 3));
+    rms->eps = 1e-6;
+    print_and_free(rms, file);
     print_and_free(nn_positional_encoding_new(4, 0.1, 9), file);
     double eps[] = {1e-4, 0.00001234,       10,         123456, 1e15, 123456789012345678.0,
                     1e16, (double)INFINITY, (double)NAN};
@@ -836,6 +844,43 @@ START_TEST(layer_norm_needs_sizes) {
           "layer_norm: normalized_shape is (2, -1): it needs 1 to 8 sizes, none of them negative");
     ck_assert_ptr_null(nn_layer_norm_new(nine));
     expect_error_like("layer_norm: normalized_shape is (1, ", "it needs 1 to 8 sizes");
+}
+END_TEST
+
+START_TEST(rms_norm_forward_and_backward) {
+    RMSNorm *norm = nn_rms_norm_new(SHAPE(3, 4));
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(tensor_get(norm->weight, i, 3), 1);
+    ck_assert_double_eq(norm->eps, AG_EPS_OF_TYPE);
+    nn_set_parameter(norm, &norm->weight, golden("rms_weight"));
+    ck_assert_ptr_eq(nn_parameter(norm, "weight"), norm->weight);
+    Tensor *x = ag_requires_grad(golden("rms_x"));
+    Tensor *dy = golden("rms_cotangent");
+    tape_begin();
+    Tensor *y = nn_rms_norm_forward(norm, x);
+    expect_near("rms", "output", y, 1e-12);
+    ck_assert(ag_backward_from(y, dy));
+    FAILS(nn_rms_norm_forward(norm, NULL), "rms_norm: x is NULL");
+    tape_end();
+    expect_near("rms", "dx", x->grad, 1e-12);
+    expect_near("rms", "dweight", norm->weight->grad, 1e-12);
+    FAILS(nn_rms_norm_new(SHAPE(2, -1)),
+          "rms_norm: normalized_shape is (2, -1): it needs 1 to 8 sizes, none of them negative");
+    RELEASE(x, dy);
+    nn_free(norm);
+}
+END_TEST
+
+/* Of a row of zeros only eps is left: PyTorch's None is 2^-23 in float32, 2^-52 in float64. */
+START_TEST(the_eps_of_rms_norm_is_that_of_the_type) {
+    for (int type = F32; type <= F64; type++) {
+        Tensor *x = ag_requires_grad(tensor_zeros_of(SHAPE(3), (DType)type));
+        tape_begin();
+        ck_assert(ag_backward(ag_sum(ag_rms_norm(x, NULL, AG_EPS_OF_TYPE))));
+        const double want = type == F32 ? 0x1p11 * sqrt(2) : 0x1p26;
+        ck_assert_double_eq_tol(tensor_get(x->grad, 1) / want, 1, 1e-6);
+        tape_end();
+        tensor_release(x);
+    }
 }
 END_TEST
 
@@ -1725,7 +1770,8 @@ static void add_layer_tests(Suite *suite) {
               linear_mistakes, a_lazy_linear_is_given_both_or_neither, linear_of_nothing);
     tcase_add_loop_test(tcase, embedding_draws_pytorchs_numbers, 0, 2);
     add_tests(tcase, embedding_forward_and_backward, layer_norm_forward_and_backward,
-              layer_norm_may_get_x_back, layer_norm_needs_sizes);
+              layer_norm_may_get_x_back, layer_norm_needs_sizes, rms_norm_forward_and_backward,
+              the_eps_of_rms_norm_is_that_of_the_type);
     tcase_add_loop_test(tcase, positions_are_pytorchs, 0, 2);
     add_tests(tcase, positional_encoding_forward_and_backward, positional_encoding_mistakes,
               dropout_drops_in_training_only, dropout_needs_a_probability);
