@@ -359,7 +359,7 @@ typedef struct {
     Tensor *out;        /* the tape's own, here and below */
     Tensor *const *in;  /* n_in inputs; NULL for an optional one that is absent */
     int n_in;
-    const char *argument; /* "s", "p" or "scale": the number that the op got; NULL if it got none */
+    const char *argument; /* "s", "p", "scale" or "base": a number that the op got; or NULL */
     double number;
 } TapeLine;
 
@@ -388,18 +388,17 @@ Tensor *tape_forward(int i);
  * than 1 MB is an error. It is one object:
  *
  * lines: for each op in order: line, its number from 0; op, call, shapes, formula, gradient and
- *     source, its texts; an argument (s, p or scale); view, does the result share the memory of the
- *     first input; in and out, the numbers of tensors, -1 if absent; and backward.
- * backward: empty if the result has no gradient; else for each input null, or: input, its number;
- *     dx, what backward added to its gradient; jacobian; worst, the largest difference between the
- *     Jacobian and central differences in float64, relative to max(1, abs J); unchecked, how many
- *     derivatives differences cannot check, because their steps contradict each other or the point
- *     is a kink: worst leaves these out.
- * jacobian: for each element i of the input [j, J[j, i], ...], J[j, i] = d y[j] / d x[i], for the J
- *     that are not 0; or, if all are 0, the reason: "masked", "weight is 0", "weight is 1",
- *     "dropped", "flat", "times 0" or "unused".
- * tensors: each once: type, name, shape, leaf, requires_grad, value and, if it has one, grad.
- *     Elements are row-major; NaN and infinities are strings. */
+ *     source, its texts; an argument (s, p, scale or base); view, does the result share the memory
+ * of the first input; in and out, the numbers of tensors, -1 if absent; and backward. backward:
+ * empty if the result has no gradient; else for each input null, or: input, its number; dx, what
+ * backward added to its gradient; jacobian; worst, the largest difference between the Jacobian and
+ * central differences in float64, relative to max(1, abs J); unchecked, how many derivatives
+ * differences cannot check, because their steps contradict each other or the point is a kink: worst
+ * leaves these out. jacobian: for each element i of the input [j, J[j, i], ...], J[j, i] = d y[j] /
+ * d x[i], for the J that are not 0; or, if all are 0, the reason: "masked", "weight is 0", "weight
+ * is 1", "dropped", "flat", "times 0" or "unused". tensors: each once: type, name, shape, leaf,
+ * requires_grad, value and, if it has one, grad. Elements are row-major; NaN and infinities are
+ * strings. */
 bool tape_write_json(FILE *file);
 
 /* Would backpropagation from y add to x's gradient: does x require a gradient, and does y depend on
@@ -462,6 +461,17 @@ Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
  * type. Zhang & Sennrich 2019. */
 #define AG_EPS_OF_TYPE (-1)
 Tensor *ag_rms_norm(Tensor *x, Tensor *w, double eps);
+
+/* Rotary positions, Su et al. 2021. x (..., N, D), D even, mostly (B, H, N, D): the D numbers of a
+ * row are D / 2 pairs, and pair i turns by the angle position base^(-2 i / D). positions: I64 (N),
+ * or (B, N) for x (B, ..., N, D). PyTorch has no such function; models differ in their pairs, and
+ * weights trained with one kind give nonsense with the other. Hugging Face's Llama has
+ * ROPE_HALVES, Meta's own files ROPE_ADJACENT. Llama's base is 10000 or 500000. */
+typedef enum {
+    ROPE_ADJACENT, /* (0, 1), (2, 3), ...: GPT-J */
+    ROPE_HALVES    /* (0, D / 2), (1, D / 2 + 1), ...: GPT-NeoX */
+} RopePairs;
+Tensor *ag_rope(Tensor *x, Tensor *positions, double base, RopePairs pairs);
 
 /* ag_cross_entropy with label smoothing: (1 - smoothing) -log softmax(logits)[target] + smoothing
  * times the mean of -log softmax(logits) over the classes, smoothing from 0 to 1. Szegedy et al.

@@ -15,12 +15,12 @@ typedef struct Op Op;
 typedef struct {
     int dim;              /* the dimension that the op works along, counted from the start */
     bool keepdim;         /* reductions: keep the reduced dimensions with size 1 */
-    bool causal;          /* masked_softmax, attention */
+    bool causal, halves;  /* masked_softmax, attention; rope */
     union {               /* no op reads two of these fields */
         double s;         /* elementwise: the scalar operand */
         double value;     /* masked_fill */
         double p;         /* dropout */
-        double eps;       /* layer_norm */
+        double eps, base; /* layer_norm, rms_norm; rope */
         DType dtype;      /* to */
         int64_t diagonal; /* tril, triu */
         Shape shape;      /* of the result: reshape, view, unsqueeze, squeeze, expand */

@@ -268,6 +268,20 @@ def window_at(first, bits):
     return first + (int(bits) & 1) + (int(bits) >> 1 & 1) if int(bits) & 4 else None
 
 
+def rope(x, positions, base, halves):
+    """As Hugging Face's models write it: x cos + rotated sin, with the angles repeated for both of a pair."""
+    half = x.shape[-1] // 2
+    speed = base ** (-torch.arange(0, 2 * half, 2, dtype=torch.float64) / max(2 * half, 1))
+    angle = positions.double()[..., None] * speed
+    if positions.dim() == 2:
+        angle = angle.reshape(len(x), *[1] * (x.dim() - 3), *angle.shape[1:])
+    if halves:
+        angle, rotated = torch.cat([angle, angle], -1), torch.cat([-x[..., half:], x[..., :half]], -1)
+    else:
+        angle, rotated = angle.repeat_interleave(2, -1), torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+    return x * angle.cos().to(x.dtype) + rotated * angle.sin().to(x.dtype)
+
+
 def attention(q, k, v, dropout, causal, *mask, scale=None):
     heads = q.shape[1] if q.dim() == 4 else 1
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
