@@ -292,11 +292,13 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_
 
 /* dropout(softmax(q k' / sqrt(D) + window + bias)) v, over the keys that the mask allows: the same
  * numbers, random ones too, as a product, ag_attention_weights, ag_dropout and a product, but
- * without the Q x K weights in memory, forward or backward. q (B, H, Q, D), k (B, H, K, D), v (B,
- * H, K, Dv) -> (B, H, Q, Dv), or all without H. dropout: the probability that a weight is dropped;
- * for evaluation pass 0. (The gradient of a bias is a matrix for each head before it is summed over
- * what was broadcast.) In float32 a weight may be 0 if it is below 2^-100 of the largest weight
- * of its query: then that query adds nothing to the gradients of the key and of the value. */
+ * without the Q x K weights in memory, forward or backward. q (B, H, Q, D), k (B, G, K, D), v (B,
+ * G, K, Dv) -> (B, H, Q, Dv), or all without H and G. G divides H, mostly G = H: head h of q
+ * attends to head h / (H / G) of k and v (PyTorch's enable_gqa; Ainslie et al. 2023). dropout: the
+ * probability that a weight is dropped; for evaluation pass 0. (The gradient of a bias is a matrix
+ * for each head before it is summed over what was broadcast.) In float32 a weight may be 0 if it is
+ * below 2^-100 of the largest weight of its query: then that query adds nothing to the gradients of
+ * the key and of the value. */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout);
 
 /* ---- others -------------------------------------------------------------------------------- */

@@ -192,6 +192,9 @@ static void check_config(const MultiHeadAttentionConfig *c) {
     else if (c->num_hiddens % c->num_heads)
         tensor_fail("%s: num_heads %lld must divide num_hiddens %lld", who, (long long)c->num_heads,
                     (long long)c->num_hiddens);
+    else if (c->num_kv_heads < 0 || (c->num_kv_heads && c->num_heads % c->num_kv_heads))
+        tensor_fail("%s: num_kv_heads %lld must divide num_heads %lld", who,
+                    (long long)c->num_kv_heads, (long long)c->num_heads);
     else if (c->query_size < 0 || c->key_size < 0 || c->value_size < 0)
         tensor_fail("%s: query_size is %lld, key_size %lld and value_size %lld: a size must not be "
                     "negative (0 leaves it to the first input)",
@@ -206,42 +209,48 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     check_config(&c);
     MultiHeadAttention *attention = nn_module_new(&multi_head_class);
     if (!attention) return NULL;
-    const int64_t n = c.num_hiddens;
+    const int64_t n = c.num_hiddens, G = c.num_kv_heads ? c.num_kv_heads : c.num_heads;
+    const int64_t shared = n / c.num_heads * G; /* what W_k and W_v compute */
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;
+    attention->num_kv_heads = G;
     attention->fused = c.fused;
     attention->attention =
         nn_add_child(attention, "attention", nn_dot_product_attention_new(c.dropout));
     if (attention->attention) attention->attention->num_heads = c.num_heads;
     attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(sized(c.query_size), n, c.bias));
-    attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(sized(c.key_size), n, c.bias));
-    attention->W_v = nn_add_child(attention, "W_v", nn_linear_new(sized(c.value_size), n, c.bias));
+    attention->W_k =
+        nn_add_child(attention, "W_k", nn_linear_new(sized(c.key_size), shared, c.bias));
+    attention->W_v =
+        nn_add_child(attention, "W_v", nn_linear_new(sized(c.value_size), shared, c.bias));
     attention->W_o = nn_add_child(attention, "W_o", nn_linear_new(lazy ? NN_LAZY : n, n, c.bias));
     nn_add_result(attention, &attention->attention_weights);
     return nn_module_done(attention);
 }
 
-/* y = x W': (B, N, H D) -> (B, N, H, D) -> (B, H, N, D), a view, or a batch of B H: (B H, N, D) */
+/* y = x W': (B, N, G D) -> (B, N, G, D) -> (B, G, N, D), a view, or a batch of B H: (B H, N, D),
+ * where keys and values of G < H heads are repeated. For the queries G is H. */
 static Tensor *project_to_heads(const MultiHeadAttention *attention, Linear *W, Tensor *x,
                                 const char *name) {
     Tensor *y = nn_linear_forward(W, x);
     if (!y) return NULL;
     int64_t B = y->shape.dim[0], N = y->shape.dim[1], H = attention->num_heads;
-    int64_t D = y->shape.dim[2] / H;
-    Tensor *heads = ag_permute(ag_reshape(y, SHAPE(B, N, H, D)), AXES(0, 2, 1, 3));
-    if (!attention->fused) heads = ag_reshape(heads, SHAPE(B * H, N, D));
-    return ag_name(heads, name);
+    int64_t D = attention->W_q->out_features / H, G = y->shape.dim[2] / D;
+    Tensor *heads = ag_permute(ag_reshape(y, SHAPE(B, N, G, D)), AXES(0, 2, 1, 3));
+    if (attention->fused) return ag_name(heads, name);
+    heads = ag_reshape(heads, SHAPE(B * G, N, D));
+    return ag_name(G < H ? ag_repeat_interleave(heads, H / G, 0) : heads, name);
 }
 
 /* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, H, Q, D) or, as a batch of B H, (B H, Q, D) */
 static Tensor *attend(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
+    Linear *const W[] = {attention->W_q, attention->W_k, attention->W_v};
+    Tensor *y[3];
+    for (int i = QUERIES; i <= VALUES; i++) y[i] = project_to_heads(attention, W[i], x[i], role[i]);
     DotProductAttention *heads = attention->attention;
     const double dropout = heads->dropout->module.training ? heads->dropout->p : 0;
-    Tensor *queries = project_to_heads(attention, attention->W_q, x[QUERIES], "queries");
-    Tensor *keys = project_to_heads(attention, attention->W_k, x[KEYS], "keys");
-    Tensor *values = project_to_heads(attention, attention->W_v, x[VALUES], "values");
-    if (attention->fused) return ag_attention(queries, keys, values, mask, dropout);
-    return nn_dot_product_attention_forward(heads, queries, keys, values, mask);
+    if (attention->fused) return ag_attention(y[QUERIES], y[KEYS], y[VALUES], mask, dropout);
+    return nn_dot_product_attention_forward(heads, y[QUERIES], y[KEYS], y[VALUES], mask);
 }
 
 /* x: (B, H, N, D) or (B H, N, D) -> (B, N, H, D) -> (B, N, H D) */

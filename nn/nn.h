@@ -210,6 +210,7 @@ typedef struct {
      * are 0, the order of draws is q, k, v, o. */
     int64_t query_size, key_size, value_size;
     bool fused; /* with ag_attention: the same numbers in less memory, but no attention_weights */
+    int64_t num_kv_heads; /* of keys and values, as for ag_attention; 0: num_heads */
 } MultiHeadAttentionConfig;
 
 /* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), Vaswani et al.
@@ -219,7 +220,7 @@ typedef struct {
     Module module;
     DotProductAttention *attention; /* all heads at once, as a batch of B * heads */
     Linear *W_q, *W_k, *W_v, *W_o;
-    int64_t num_heads;
+    int64_t num_heads, num_kv_heads;
     bool fused;
     Tensor *attention_weights; /* (B * heads, Q, K), the same as attention->attention_weights;
                                   NULL if fused */

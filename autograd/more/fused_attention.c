@@ -7,17 +7,19 @@
 
 #include <math.h>
 
-/* Are the sizes before the last two equal, D the same in q and k, and K the same in k and v? */
+/* Are B, D and K equal where they stand, and do the G heads of k and v divide the H heads of q? */
 static bool check_shapes(const Tensor *q, const Tensor *k, const Tensor *v) {
     const int last = q->shape.ndim - 1;
     bool fit = (last == 2 || last == 3) && k->shape.ndim == last + 1 && v->shape.ndim == last + 1;
     for (int d = 0; fit && d < last - 1; d++)
-        fit = q->shape.dim[d] == k->shape.dim[d] && k->shape.dim[d] == v->shape.dim[d];
+        fit = k->shape.dim[d] == v->shape.dim[d] &&
+              (q->shape.dim[d] == k->shape.dim[d] ||
+               (d == 1 && k->shape.dim[d] > 0 && q->shape.dim[d] % k->shape.dim[d] == 0));
     if (fit && q->shape.dim[last] == k->shape.dim[last] &&
         k->shape.dim[last - 1] == v->shape.dim[last - 1])
         return true;
-    return tensor_fail("attention: q is %s, k is %s and v is %s: they must be (B, H, Q, D), (B, H, "
-                       "K, D) and (B, H, K, Dv), or all without H",
+    return tensor_fail("attention: q is %s, k is %s and v is %s: they must be (B, H, Q, D), (B, G, "
+                       "K, D) and (B, G, K, Dv), where G divides H, or all without H and G",
                        tensor_shape_text(q->shape), tensor_shape_text(k->shape),
                        tensor_shape_text(v->shape));
 }
@@ -57,12 +59,15 @@ static AttentionOperands operands_of(const Node *n, Tensor *y) {
 
 OP_TEXT(attention) = {
     .call = "ag_attention(q, k, v, mask, dropout)",
-    .shapes = "(B, H, Q, D), (B, H, K, D), (B, H, K, Dv) -> (B, H, Q, Dv), or all without H",
+    .shapes =
+        "(B, H, Q, D), (B, G, K, D), (B, G, K, Dv) -> (B, H, Q, Dv), where G divides H, or all "
+        "without H and G",
     .value = "R v, R = dropout(P), P = softmax(q k' / sqrt(D) + window + bias) over the keys that "
              "the mask allows; P is never in memory",
-    .gradient = "dv = R' dy; dq = dS k, dk = dS' q, dS = P (dP - sum(P dP)) / sqrt(D), dP = "
-                "dropout's gradient at dy v'; of the bias P (dP - sum(P dP)), summed over what was "
-                "broadcast",
+    .gradient =
+        "dv = R' dy, dk and dv summed over the heads that share them; dq = dS k, dk = dS' q, dS = P (dP - sum(P dP)) / sqrt(D), dP = "
+        "dropout's gradient at dy v'; of the bias P (dP - sum(P dP)), summed over what was "
+        "broadcast",
     .source = "Vaswani et al. 2017; Dao et al. 2022",
 };
 

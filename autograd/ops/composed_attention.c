@@ -13,12 +13,19 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_
     return ag_squeeze(ag_linear(features, w, NULL), 3);
 }
 
+/* k or v: (B, G, K, D) -> (B, H, K, D), a copy for each of the H / G heads of q that share it */
+static Tensor *for_heads_of(const Tensor *q, Tensor *k) {
+    if (q->shape.ndim != 4 || !k || k->shape.ndim != 4 || k->shape.dim[1] == 0) return k;
+    const int64_t group = q->shape.dim[1] / k->shape.dim[1];
+    return group > 1 ? ag_repeat_interleave(k, group, 1) : k;
+}
+
 /* weights: (B, H, Q, K), or without H */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
     if (!ag_check_ready("attention", q)) return NULL;
     const int last = q->shape.ndim - 1;
     const double scale = last < 0 ? 1 : 1 / sqrt((double)q->shape.dim[last]);
-    Tensor *scores = ag_matmul(q, ag_transpose(k, -2, -1));
+    Tensor *scores = ag_matmul(q, ag_transpose(for_heads_of(q, k), -2, -1));
     Tensor *weights = ag_dropout(ag_attention_weights(scores, scale, mask, 1), dropout);
-    return ag_matmul(weights, v);
+    return ag_matmul(weights, for_heads_of(q, v));
 }

@@ -396,8 +396,8 @@ static void read_stats(const Pass *pass, Block *q) {
     }
 }
 
-/* The first block of a head stores into dk and dv, later blocks add to them. The keys after the
- * longest length of the first block get zeros here. */
+/* The first block of a head stores into dk and dv, later blocks add to them, as all blocks do where
+ * another head has stored. The keys after the longest length of the first block get zeros here. */
 static void clear_keys(const Pass *pass, int64_t end) {
     for (int x = DKEY; x <= DVALUE; x++)
         for (int64_t j = end; j < pass->of->K; j++)
@@ -410,7 +410,7 @@ static void backward_open(const Pass *pass, Block *q) {
     const Matrix dy = matrix_at((const float *)a->dy + q->from * a->dy_row, a->dy_row);
     q->dy = rows_of_block(q, dy, a->Dv, q->dy_buffer);
     copy_transposed(q->dy_t, q->dy, q->rows, a->Dv);
-    if (q->from == 0) clear_keys(pass, q->end);
+    if (q->from == 0 && !a->adds) clear_keys(pass, q->end);
 }
 
 /* Stores dbias = dP, and scales dP. */
@@ -429,7 +429,7 @@ static void gradient_of_bias(const Pass *pass, const Block *q, int64_t first, in
 static void backward_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
     const AttentionHead *a = pass->of;
     const Matrix p = pass->weights, dp = pass->dp, *keyed = pass->keyed;
-    const bool add = q->from > 0;
+    const bool add = q->from > 0 || a->adds;
     score_tile(pass, q, first, n);
     weights_of_tile(n, pass->width, p.data, q->max, q->inverse_sum);
     const Matrix r = drop(pass, q, pass->dropped, p, first, n);
@@ -504,7 +504,8 @@ static void pass_head(const AttentionHead *a, bool backward, void *workspace) {
     lay_out(&pass, a, backward, workspace);
     for (int x = 0; x < (backward ? KEYED : DKEY); x++) {
         pass.keyed[x] = is_copied(a, x) ? pass.copy[x] : here[x];
-        if (x < DKEY && is_copied(a, x)) copy_rows(pass.copy[x], here[x], a->K, columns_of(a, x));
+        if ((x < DKEY || a->adds) && is_copied(a, x))
+            copy_rows(pass.copy[x], here[x], a->K, columns_of(a, x));
     }
     for (int64_t row = 0; row < a->Q; row += pass.blocks * pass.rows) pass_blocks(&pass, row);
     for (int x = DKEY; x < (backward ? KEYED : DKEY); x++)

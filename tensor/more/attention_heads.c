@@ -1,7 +1,8 @@
 /* attention_heads.c - fused attention of whole tensors: passes the pointers and strides of each
  * head and its mask to a kernel, which never holds the Q x K weights of a head in memory.
  *
- * B batch, H heads, Q queries, K keys. */
+ * B batch, H heads, Q queries, K keys, G heads of k and v: each serves H / G heads of q that follow
+ * one another, as PyTorch's enable_gqa has them. Ainslie et al. 2023 */
 #include "attention_heads.h"
 
 #include "../parts.h"
@@ -59,8 +60,16 @@ static void *matrix_of(const Tensor *x, int64_t i, int64_t *row) {
     return (char *)x->data + offset * dtype_size(x->dtype);
 }
 
+/* How many heads of q share a head of k and v. */
+static int64_t group_of(const AttentionOperands *a) {
+    const bool is_4d = a->k->shape.ndim == 4 && a->k->shape.dim[1] > 0;
+    return is_4d ? a->q->shape.dim[1] / a->k->shape.dim[1] : 1;
+}
+
 typedef struct {
     const AttentionOperands *of;
+    int64_t
+        together; /* heads that one worker takes: backward a group, whose sums it adds in order */
     const Tensor *dy; /* NULL forward */
     Tensor *const *dx;
     Tensor *dbias; /* or NULL */
@@ -72,15 +81,15 @@ typedef struct {
 static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     const Mask *mask = &a->mask;
     const Shape s = mask->scores;
-    const int64_t H = s.dim[1];
+    const int64_t H = s.dim[1], shared = i / group_of(a);
     AttentionHead head = {.Q = s.dim[2], .K = s.dim[3], .scale = a->scale, .dropout = a->dropout};
     const Tensor lengths = tensor_expanded(mask->lengths, s);
     int64_t unused;
     head.D = a->q->shape.dim[a->q->shape.ndim - 1];
     head.Dv = a->v->shape.dim[a->v->shape.ndim - 1];
     head.q = matrix_of(a->q, i, &head.q_row);
-    head.k = matrix_of(a->k, i, &head.k_row);
-    head.v = matrix_of(a->v, i, &head.v_row);
+    head.k = matrix_of(a->k, shared, &head.k_row);
+    head.v = matrix_of(a->v, shared, &head.v_row);
     head.y = matrix_of(a->y, i, &head.y_row);
     head.length = matrix_of(&lengths, i, &unused);
     head.drawn = a->drawn ? a->drawn + i * head.Q * head.K : NULL;
@@ -107,16 +116,18 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
 /* The generator draws head after head, so the state before the first head is enough. */
 static void attention_part(int worker, int64_t from, int64_t to, void *context) {
     const Heads *heads = context;
+    const int64_t together = heads->together, group = group_of(heads->of);
     Generator generator;
-    if (heads->of->states) generator = heads->of->states[from];
-    for (int64_t i = from; i < to; i++) {
+    if (heads->of->states) generator = heads->of->states[from * together];
+    for (int64_t i = from * together; i < to * together; i++) {
         AttentionHead head = head_of(heads->of, i);
         head.generator = heads->of->states ? &generator : NULL;
         if (heads->dy) {
             head.dy = matrix_of(heads->dy, i, &head.dy_row);
             head.dq = matrix_of(heads->dx[0], i, &head.dq_row);
-            head.dk = matrix_of(heads->dx[1], i, &head.dk_row);
-            head.dv = matrix_of(heads->dx[2], i, &head.dv_row);
+            head.dk = matrix_of(heads->dx[1], i / group, &head.dk_row);
+            head.dv = matrix_of(heads->dx[2], i / group, &head.dv_row);
+            head.adds = i % group > 0;
             if (heads->dbias) head.dbias = matrix_of(heads->dbias, i, &(int64_t){0});
         }
         heads->kernel(&head, heads->workspace + worker * heads->workspace_bytes);
@@ -129,10 +140,11 @@ static void attend_all(Heads *heads) {
     const int64_t n = s.dim[0] * s.dim[1];
     const AttentionHead first = head_of(a, 0);
     const double each = (double)(first.Q * first.K) * (double)(first.D + first.Dv) / 16;
-    const int workers = (int)MIN(tensor_workers_for((double)n * each), n);
+    const int64_t parts = n / heads->together;
+    const int workers = (int)MIN(tensor_workers_for((double)n * each), parts);
     heads->workspace_bytes = tensor_more_kernels()->attention_workspace[a->q->dtype](&first);
     heads->workspace = tensor_cache_alloc(workers * heads->workspace_bytes);
-    if (heads->workspace) tensor_work_in_parts(workers, n, attention_part, heads);
+    if (heads->workspace) tensor_work_in_parts(workers, parts, attention_part, heads);
     tensor_cache_free(heads->workspace, workers * heads->workspace_bytes);
 }
 
@@ -145,12 +157,13 @@ static bool is_without_scores(const AttentionOperands *a, Tensor *const *results
 
 void tensor_attention_forward(const AttentionOperands *a) {
     if (is_without_scores(a, (Tensor *const *)&a->y, 1)) return;
-    attend_all(&(Heads){.of = a, .kernel = tensor_more_kernels()->attention[a->q->dtype]});
+    attend_all(
+        &(Heads){.of = a, .together = 1, .kernel = tensor_more_kernels()->attention[a->q->dtype]});
 }
 
 void tensor_attention_backward(const AttentionOperands *a, const Tensor *dy, Tensor *const dx[3],
                                Tensor *dbias) {
     if (is_without_scores(a, dx, 3)) return;
-    attend_all(
-        &(Heads){a, dy, dx, dbias, .kernel = tensor_more_kernels()->attention_dx[a->q->dtype]});
+    attend_all(&(Heads){a, group_of(a), dy, dx, dbias,
+                        .kernel = tensor_more_kernels()->attention_dx[a->q->dtype]});
 }

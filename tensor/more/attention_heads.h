@@ -5,8 +5,8 @@
 #include "../operations/operations.h"
 #include "more_kernels.h"
 
-/* dropout(softmax(scale q k' + window or bias)) v where the mask allows: q (B, H, Q, D), k (B, H,
- * K, D), v (B, H, K, Dv), or all without H, as if H was 1. */
+/* dropout(softmax(scale q k' + window or bias)) v where the mask allows: q (B, H, Q, D), k (B, G,
+ * K, D), v (B, G, K, Dv), G divides H, or all without H and G, as if both were 1. */
 typedef struct {
     const Tensor *q, *k, *v;
     Tensor *y;

@@ -29,7 +29,8 @@ typedef struct {
     double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 if all keys
                             * are masked. Forward writes them, backward reads them */
     const void *dy;        /* backward */
-    void *dq, *dk, *dv;    /* backward writes them */
+    void *dq, *dk, *dv;    /* backward writes them, */
+    bool adds;             /* or adds to dk and dv, which another head has written */
     void *dbias;           /* (Q, K), contiguous: backward writes it where it is not 0; or NULL */
     int64_t dy_row, dq_row, dk_row, dv_row;
 } AttentionHead;

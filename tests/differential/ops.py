@@ -56,7 +56,8 @@ def sdpa(x, a, scale=None):
         mask = mask + window.repeat(batch // len(window), 1, 1)[:, None]
     if bias is not None:
         mask = mask + bias
-    y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask if a[1] or a[2] else None, scale=scale)
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask if a[1] or a[2] else None, scale=scale,
+                                       enable_gqa=k.shape[1] != heads)
     return y if x[0].dim() == 4 else y[:, 0]
 
 
@@ -512,14 +513,25 @@ def attended(p, name):
     if depth == 0 and name == "attention":
         raise Refused  # the scale would be 1 / 0
     keys, width = p.rng.choice([queries, p.rng.randint(1, 9)]), p.rng.choice([depth, p.rng.randint(1, 7)])
-    k = p.like(p.dtype_of(q), [*outer, keys, depth])
-    v = p.like(p.dtype_of(q), [*outer, keys, width])
+    shared = outer[:]
+    if dims == 4 and outer[1] > 1 and p.rng.random() < 0.4:
+        shared[1] = p.rng.choice([n for n in range(1, outer[1]) if outer[1] % n == 0])
+    k = p.like(p.dtype_of(q), [*shared, keys, depth])
+    v = p.like(p.dtype_of(q), [*shared, keys, width])
     inputs, bits = mask(p, p.dtype_of(q), outer[0], outer[1] if dims == 4 else 1, queries, keys, 0.3)
     if bits & 8 and 0 in p.sizes(q) + p.sizes(v):
         raise Refused  # PyTorch's own function gives the bias no gradient
     dropout = 0.375 if p.rng.random() < 0.15 else 0
     scale = [p.rng.choice([0.25, 1, -0.5])] if name == "attention_scaled" else []
     return [q, k, v, *inputs], dropout, p.rng.randint(0, 1), bits, *scale
+
+
+@draws("rope")
+def turned(p, name):
+    x = p.pick("f", 2, 4, where=lambda shape: shape[-1] % 2 == 0)
+    shape = p.sizes(x)
+    places = [shape[0], shape[-2]] if len(shape) > 2 and p.rng.random() < 0.5 else [shape[-2]]
+    return [x, p.leaf(I64, places, low=-3, high=50)], p.rng.choice([10, 10000]), p.rng.randint(0, 1)
 
 
 @draws("additive_scores")

@@ -285,6 +285,8 @@ def rope(x, positions, base, halves):
 def attention(q, k, v, dropout, causal, *mask, scale=None):
     heads = q.shape[1] if q.dim() == 4 else 1
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    if k.shape[:-2] != q.shape[:-2]:  # grouped, as enable_gqa has it
+        k, v = (t.repeat_interleave(heads // t.shape[1], 1) for t in (k, v))
     weights = attention_weights(q @ k.transpose(-1, -2), scale, causal, heads, *mask)
     return F.dropout(weights, dropout, dropout > 0) @ v
 

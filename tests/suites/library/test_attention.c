@@ -249,6 +249,72 @@ START_TEST(fused_attention_of_many_keys) {
 }
 END_TEST
 
+/* Composed attention of k and v whose heads are copied for each query head of their group. */
+static Tensor *repeated(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
+    const int64_t group = q->shape.dim[1] / k->shape.dim[1];
+    return composed(q, ag_repeat_interleave(k, group, 1), ag_repeat_interleave(v, group, 1), mask,
+                    dropout);
+}
+
+/* Heads that share keys and values, also where the kernel copies their rows (permuted, and more
+ * than two blocks of queries). The sums over a group do not depend on the number of threads. */
+START_TEST(fused_attention_of_grouped_heads) {
+    for (int run = 0; run < 4; run++) {
+        const DType dtype = run % 2 ? F64 : F32;
+        const bool permuted = run / 2;
+        const int64_t q = permuted ? 140 : Q, G = _i % 2 ? 1 : 2;
+        tensor_set_default_dtype(dtype);
+        tensor_manual_seed((uint64_t)_i);
+        Tensor *x[] = {tensor_randn(permuted ? SHAPE(2, q, 6, D) : SHAPE(2, 6, q, D)),
+                       tensor_randn(permuted ? SHAPE(2, K, G, D) : SHAPE(2, G, K, D)),
+                       tensor_randn(permuted ? SHAPE(2, K, G, DV) : SHAPE(2, G, K, DV)),
+                       tensor_randn(SHAPE(2, 6, q, DV))};
+        Drawn d = draw_mask(_i, 2, 6, q, K);
+        Outcome o[2];
+        for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
+        for (int p = 0; p < 2; p++) {
+            Outcome fused = outcome_of(ag_attention, x, permuted, d.mask, p * 0.3, x[3]);
+            Outcome twin = outcome_of(repeated, x, permuted, d.mask, p * 0.3, x[3]);
+            for (int i = 0; i < (d.mask.bias ? 5 : 4); i++)
+                expect_close("grouped", fused.tensor[i], twin.tensor[i],
+                             dtype == F64 ? 1e-12 : 2e-5);
+            release_all(fused.tensor, 5);
+            release_all(twin.tensor, 5);
+        }
+        for (int t = 0; t < 2; t++) {
+            tensor_set_num_threads(1 + 2 * t);
+            o[t] = outcome_of(ag_attention, x, permuted, d.mask, 0.3, x[3]);
+        }
+        tensor_set_num_threads(1);
+        for (int i = 0; i < 4; i++)
+            ck_assert(tensor_allclose(o[0].tensor[i], o[1].tensor[i], 0, 0));
+        release_all(o[0].tensor, 5);
+        release_all(o[1].tensor, 5);
+        release_all(x, 4);
+        release_all(d.part, 4);
+    }
+}
+END_TEST
+
+/* Keys and values of one head take no more memory for eight heads of queries. */
+START_TEST(grouped_heads_are_not_copied) {
+    int64_t most[2];
+    tensor_set_num_threads(1); /* each has a workspace */
+    for (int i = 0; i < 2; i++) {
+        const int64_t heads = i ? 8 : 1;
+        Tensor *q = tensor_randn(SHAPE(1, heads, 1, 16));
+        Tensor *k = tensor_randn(SHAPE(1, 1, 20000, 16));
+        bytes = peak = 0;
+        tape_begin_no_grad();
+        ck_assert_ptr_nonnull(ag_attention(q, k, k, NO_MASK, 0));
+        tape_end();
+        most[i] = peak;
+        RELEASE(q, k);
+    }
+    ck_assert_int_le(most[1], most[0] + 100000);
+}
+END_TEST
+
 /* So few weights that the draws of dropout are stored, but two blocks of queries. */
 START_TEST(fused_attention_of_few_keys) {
     Tensor *x[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, 23, D)),
@@ -867,6 +933,67 @@ START_TEST(a_fused_module_is_the_other_one) {
 }
 END_TEST
 
+/* (G D, in) -> (H D, in), rows of two numbers: the heads of a group get the same rows. */
+static Tensor *for_each_head(const Tensor *x) {
+    Tensor *rows = tensor_reshape(x, SHAPE(2, 2, x->shape.ndim > 1 ? 8 : 1));
+    tape_begin_no_grad();
+    Tensor *all = tensor_retain(ag_repeat_interleave(rows, 2, 0));
+    tape_end();
+    Tensor *y = tensor_reshape(all, x->shape.ndim > 1 ? SHAPE(8, 8) : SHAPE(8));
+    RELEASE(rows, all);
+    return y;
+}
+
+/* Four heads that share two of keys and values are four heads of which two have the same W_k and
+ * W_v each. The gradient of what they share is the sum of both. */
+START_TEST(heads_that_share_are_heads_that_are_equal) {
+    static const char *const shared[] = {"W_k.weight", "W_k.bias", "W_v.weight", "W_v.bias"};
+    MultiHeadAttentionConfig config = {8, 4, 0, true, 8, 8, 8, .fused = _i, .num_kv_heads = 2};
+    MultiHeadAttention *grouped = nn_multi_head_attention_new(config);
+    config.num_kv_heads = 0;
+    MultiHeadAttention *full = nn_multi_head_attention_new(config);
+    ck_assert(grouped->num_kv_heads == 2 && full->num_kv_heads == 4);
+    ck_assert_int_eq(grouped->W_k->out_features, 4);
+    Tensor *x = tensor_randn(SHAPE(2, 5, 8));
+    Tensor *dy = tensor_randn(SHAPE(2, 5, 8));
+    Tensor *y[2];
+    for (ModuleSlot *p = NULL; nn_next_parameter(grouped, "", &p);) {
+        char path[64];
+        nn_parameter_path(grouped, p, path, sizeof path);
+        const bool is_shared = path[2] == 'k' || path[2] == 'v';
+        Tensor *value = is_shared ? for_each_head(*p->slot) : tensor_retain(*p->slot);
+        tensor_copy_from(nn_parameter(full, path), value);
+        tensor_release(value);
+    }
+    for (int i = 0; i < 2; i++) {
+        tape_begin();
+        y[i] = nn_multi_head_attention_forward(i ? full : grouped, x, x, x,
+                                               (AttentionMask){.causal = true});
+        ck_assert_msg(ag_backward_from(y[i], dy), "%s", tensor_error());
+        y[i] = tape_end_keeping(y[i]);
+    }
+    expect_close("the output", y[0], y[1], 1e-12);
+    tape_begin_no_grad();
+    for (int i = 0; i < 4; i++) {
+        Tensor *each = nn_parameter(full, shared[i])->grad;
+        Tensor *sum = nn_parameter(grouped, shared[i])->grad;
+        Tensor *by_group = ag_reshape(each, SHAPE(2, 2, 2, i % 2 ? 1 : 8));
+        expect_close(shared[i], sum, ag_reshape(ag_sum_dims(by_group, AXES(1), false), sum->shape),
+                     1e-12);
+    }
+    tape_end();
+    RELEASE(x, dy, y[0], y[1]);
+    nn_free(grouped);
+    nn_free(full);
+    config.num_kv_heads = 3;
+    FAILS(nn_multi_head_attention_new(config),
+          "multi_head_attention: num_kv_heads 3 must divide num_heads 4");
+    config.num_kv_heads = -1;
+    FAILS(nn_multi_head_attention_new(config),
+          "multi_head_attention: num_kv_heads -1 must divide num_heads 4");
+}
+END_TEST
+
 /* The heads are a part of the batch, as in d2l's class. The mask has the shape of the batch without
  * heads. */
 START_TEST(dot_product_attention_of_heads) {
@@ -995,12 +1122,13 @@ int main(void) {
     add_tests(fused, a_mask_must_stay_as_it_was, the_weights_need_no_mask_to_go_back);
 #ifndef CORE_ONLY /* these count blocks of the allocator of tensor/fast/ */
     add_tests(fused, memory_grows_with_the_length_alone, scores_are_let_go,
-              dropped_weights_are_let_go);
+              dropped_weights_are_let_go, grouped_heads_are_not_copied);
 #endif
     TCase *longest = mark_long(add_framed_case(suite, "many queries and keys"));
     tcase_add_loop_test(longest, fused_attention_of_many_blocks, 0, MASKS);
     tcase_add_loop_test(longest, long_attention_is_accurate, 0, 2);
     tcase_add_loop_test(longest, fused_attention_is_its_composed_twin, 0, MASKS);
+    tcase_add_loop_test(longest, fused_attention_of_grouped_heads, 0, MASKS);
     TCase *ignored = add_framed_case(suite, "ignored");
     add_tests(ignored, nothing_ignored_leaks, padding_may_be_anything,
               additive_scores_past_the_lengths, a_query_that_sees_nothing,
@@ -1011,6 +1139,7 @@ int main(void) {
     add_tests(ignored, what_nobody_attends_to_may_be_anything, keys_that_nobody_asks);
     TCase *modules = add_framed_case(suite, "modules");
     tcase_add_loop_test(modules, a_fused_module_is_the_other_one, 0, MASKS);
+    tcase_add_loop_test(modules, heads_that_share_are_heads_that_are_equal, 0, 2);
     tcase_add_test(modules, dot_product_attention_of_heads);
     TCase *mistakes = add_framed_case(suite, "mistakes");
     tcase_add_loop_test(mistakes, a_wrong_mask_is_named, 0, 4);
