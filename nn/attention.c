@@ -101,18 +101,15 @@ static Tensor *dot_product_weights(Tensor *q, Tensor *k, AttentionMask mask, int
 
 static Tensor *dot_product(DotProductAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "dot_product_attention";
-    Tensor *q = x[QUERIES];
-    Tensor *k = x[KEYS];
-    Tensor *v = x[VALUES];
     if (!check_all(who, x)) return NULL;
     check_sizes(who, x, KEYS, 2, "last sizes");
-    int64_t N = q->shape.dim[0], H = attention->num_heads;
+    int64_t N = x[QUERIES]->shape.dim[0], H = attention->num_heads;
     if (H < 1 || N % H)
         return tensor_fail("%s: queries are %s: num_heads %lld must divide their batch size", who,
-                           tensor_shape_text(q->shape), (long long)H);
+                           tensor_shape_text(x[QUERIES]->shape), (long long)H);
     if (tensor_error() || !check_mask(who, mask, N / H, H, x)) return NULL;
-    Tensor *weights = dot_product_weights(q, k, mask, H);
-    return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
+    Tensor *weights = dot_product_weights(x[QUERIES], x[KEYS], mask, H);
+    return pool(attention, &attention->attention_weights, attention->dropout, weights, x[VALUES]);
 }
 
 /* Lets go of all that was computed since the mark (scores, for example), except the output, kept
@@ -160,15 +157,12 @@ static Tensor *additive_weights(AdditiveAttention *attention, Tensor *q, Tensor 
 
 static Tensor *additive(AdditiveAttention *attention, Tensor *const x[], AttentionMask mask) {
     const char *who = "additive_attention";
-    Tensor *q = x[QUERIES];
-    Tensor *k = x[KEYS];
-    Tensor *v = x[VALUES];
     if (!check_all(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
         !check_last_size(who, x, KEYS, attention->W_k) ||
-        !check_mask(who, mask, q->shape.dim[0], 1, x))
+        !check_mask(who, mask, x[QUERIES]->shape.dim[0], 1, x))
         return NULL;
-    Tensor *weights = additive_weights(attention, q, k, mask);
-    return pool(attention, &attention->attention_weights, attention->dropout, weights, v);
+    Tensor *weights = additive_weights(attention, x[QUERIES], x[KEYS], mask);
+    return pool(attention, &attention->attention_weights, attention->dropout, weights, x[VALUES]);
 }
 
 Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, Tensor *k, Tensor *v,
@@ -230,23 +224,25 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
 
 /* y = x W': (B, N, G D) -> (B, N, G, D) -> (B, G, N, D), a view, or a batch of B H: (B H, N, D),
  * where keys and values of G < H heads are repeated. For the queries G is H. */
-static Tensor *project_to_heads(const MultiHeadAttention *attention, Linear *W, Tensor *x,
-                                const char *name) {
+static Tensor *project_to_heads(MultiHeadAttention *attention, Linear *W, int which, Tensor *x,
+                                AttentionMask *mask) {
     Tensor *y = nn_linear_forward(W, x);
     if (!y) return NULL;
     int64_t B = y->shape.dim[0], N = y->shape.dim[1], H = attention->num_heads;
     int64_t D = attention->W_q->out_features / H, G = y->shape.dim[2] / D;
     Tensor *heads = ag_permute(ag_reshape(y, SHAPE(B, N, G, D)), AXES(0, 2, 1, 3));
-    if (attention->fused) return ag_name(heads, name);
-    heads = ag_reshape(heads, SHAPE(B * G, N, D));
-    return ag_name(G < H ? ag_repeat_interleave(heads, H / G, 0) : heads, name);
+    if (attention->place) heads = attention->place(attention, which, heads, mask);
+    if (!heads || attention->fused) return ag_name(heads, role[which]);
+    heads = ag_reshape(heads, SHAPE(B * G, heads->shape.dim[2], D));
+    return ag_name(G < H ? ag_repeat_interleave(heads, H / G, 0) : heads, role[which]);
 }
 
 /* x: q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, H, Q, D) or, as a batch of B H, (B H, Q, D) */
 static Tensor *attend(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
     Linear *const W[] = {attention->W_q, attention->W_k, attention->W_v};
     Tensor *y[3];
-    for (int i = QUERIES; i <= VALUES; i++) y[i] = project_to_heads(attention, W[i], x[i], role[i]);
+    for (int i = QUERIES; i <= VALUES; i++)
+        y[i] = project_to_heads(attention, W[i], i, x[i], &mask);
     DotProductAttention *heads = attention->attention;
     const double dropout = heads->dropout->module.training ? heads->dropout->p : 0;
     if (attention->fused) return ag_attention(y[QUERIES], y[KEYS], y[VALUES], mask, dropout);

@@ -31,7 +31,7 @@ typedef struct {
     void (*destroy)(void *module);
 } ModuleClass;
 
-#define NN_NAME_SIZE 24
+#define NN_NAME_SIZE 32
 
 typedef struct ModuleSlot {
     char name[NN_NAME_SIZE]; /* of a parameter; "" for a kept result */
@@ -216,7 +216,7 @@ typedef struct {
 /* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), Vaswani et al.
  * 2017, section 3.2.2. The heads of a sample share its mask, where keep and bias have no sizes for
  * heads. */
-typedef struct {
+typedef struct MultiHeadAttention {
     Module module;
     DotProductAttention *attention; /* all heads at once, as a batch of B * heads */
     Linear *W_q, *W_k, *W_v, *W_o;
@@ -224,6 +224,12 @@ typedef struct {
     bool fused;
     Tensor *attention_weights; /* (B * heads, Q, K), the same as attention->attention_weights;
                                   NULL if fused */
+    /* NULL; or what takes the place of the queries (which is 0), keys (1) and values (2), each (B,
+     * heads, N, D), and may change the mask: what is below for positions and caches sets it. */
+    Tensor *(*place)(struct MultiHeadAttention *, int which, Tensor *heads, AttentionMask *mask);
+    double rope_base; /* 0: none */
+    int rope_pairs;
+    struct KVCache *cache; /* NULL but in nn_multi_head_attention_forward_cached */
 } MultiHeadAttention;
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig config);
 /* q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, Q, num_hiddens) */
@@ -306,6 +312,29 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
                                                int64_t max_len); /* num_hiddens even */
 /* x (B, length, num_hiddens), length <= max_len -> same */
 Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
+
+/* From here on the attention's forward functions turn queries and keys by their positions, 0, 1, 2
+ * ..., before their product: ag_rope of each head, with this base and these pairs. */
+bool nn_multi_head_attention_rope(MultiHeadAttention *attention, double base, RopePairs pairs);
+
+/* ---- a cache of keys and values -------------------------------------------------------------- */
+
+/* The keys and values of the positions that one attention has seen, for a model that writes: the
+ * next position needs no others. Each attention of a model has a cache of its own. You own it, and
+ * it owns its tensors. To begin another text, set length to 0. */
+typedef struct KVCache {
+    int64_t capacity, length; /* how many positions it can hold, and holds */
+    Tensor *keys, *values;    /* (B, num_kv_heads, capacity, D); NULL before the first forward */
+    const MultiHeadAttention *of; /* that has filled it */
+} KVCache;
+KVCache *nn_kv_cache_new(int64_t capacity);
+void nn_kv_cache_free(KVCache *cache); /* NULL is fine */
+/* x (B, N, Dq), the N positions after those in the cache -> (B, N, num_hiddens). Appends their keys
+ * and values, and attends from each of them to all positions up to itself: the same, up to
+ * rounding, as the last N rows of nn_multi_head_attention_forward on all positions, causal. A cache
+ * has no gradient: on a tape of tape_begin_no_grad. On failure the cache has its old length. */
+Tensor *nn_multi_head_attention_forward_cached(MultiHeadAttention *attention, Tensor *x,
+                                               KVCache *cache);
 
 /* ---- what a loss does not reach ------------------------------------------------------------- */
 

@@ -15,8 +15,8 @@ Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_
 
 /* k or v: (B, G, K, D) -> (B, H, K, D), a copy for each of the H / G heads of q that share it */
 static Tensor *for_heads_of(const Tensor *q, Tensor *k) {
-    if (q->shape.ndim != 4 || !k || k->shape.ndim != 4 || k->shape.dim[1] == 0) return k;
-    const int64_t group = q->shape.dim[1] / k->shape.dim[1];
+    const bool have_heads = q->shape.ndim == 4 && k && k->shape.ndim == 4 && k->shape.dim[1] > 0;
+    const int64_t group = have_heads ? q->shape.dim[1] / k->shape.dim[1] : 1;
     return group > 1 ? ag_repeat_interleave(k, group, 1) : k;
 }
 

@@ -197,14 +197,14 @@ START_TEST(names_are_checked) {
           "add_parameter: Net has a \"first\" already");
     FAILS(nn_add_child(net, "b", nn_linear_new(1, 1, false)), "add_child: Net has a \"b\" already");
     FAILS(nn_add_child(net, "", nn_linear_new(1, 1, false)),
-          "add_child: \"\" is no name: it needs 1 to 23 bytes, no dot among them");
+          "add_child: \"\" is no name: it needs 1 to 31 bytes, no dot among them");
     FAILS(nn_add_child(net, "x.y", nn_linear_new(1, 1, false)),
-          "add_child: \"x.y\" is no name: it needs 1 to 23 bytes, no dot among them");
-    FAILS(nn_add_parameter(net, "of_twenty_four_character", &slot, tensor_ones(SHAPE(1))),
-          "add_parameter: \"of_twenty_four_character\" is no name: it needs 1 to 23"
+          "add_child: \"x.y\" is no name: it needs 1 to 31 bytes, no dot among them");
+    FAILS(nn_add_parameter(net, "of_thirty_two_characters_exactly", &slot, tensor_ones(SHAPE(1))),
+          "add_parameter: \"of_thirty_two_characters_exactly\" is no name: it needs 1 to 31"
           " bytes, no dot among them");
     FAILS(nn_add_parameter(net, NULL, &slot, tensor_ones(SHAPE(1))),
-          "add_parameter: \"\" is no name: it needs 1 to 23 bytes, no dot among them");
+          "add_parameter: \"\" is no name: it needs 1 to 31 bytes, no dot among them");
     nn_free(net);
 }
 END_TEST
