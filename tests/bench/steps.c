@@ -20,7 +20,7 @@ struct Case {
     const char *name;
     const char *paths; /* "composed fused" */
     void (*make)(Training *t);
-    Tensor *(*loss)(Training *t); /* on the open tape */
+    Tensor *(*loss)(Training *t); /* on the open tape; NULL: the case writes, and trains nothing */
     int64_t B, Q, K, C, H;
     double dropout;
     enum { NO_LENGTHS, LENGTHS_3_2, RANDOM_LENGTHS, CAUSAL } mask;
@@ -308,6 +308,98 @@ static void gpt_make(Training *t) {
         product(tokens, width, (double)c->vocabulary, 2);
 }
 
+/* ---- write: a text of Q tokens, each the most probable one after those before it ---------------
+ */
+
+typedef struct {
+    Module module;
+    LayerNorm *ln1, *ln2;
+    MultiHeadAttention *attention;
+    Linear *fc, *out;
+    KVCache *cache; /* NULL: every step reads the whole text */
+} Writer;
+typedef struct {
+    Module module;
+    Embedding *wte, *wpe;
+    Writer *block[MOST_LAYERS];
+    LayerNorm *lnf;
+    Linear *head;
+    int64_t *token, *place; /* (Q) */
+} Text;
+static void writer_destroy(void *block) { nn_kv_cache_free(((Writer *)block)->cache); }
+static void text_destroy(void *text) {
+    free(((Text *)text)->token);
+    free(((Text *)text)->place);
+}
+static const ModuleClass writer_class = {"Writer", sizeof(Writer), NULL, writer_destroy};
+static const ModuleClass text_class = {"Text", sizeof(Text), NULL, text_destroy};
+
+static Writer *writer_new(const Case *c, bool cached) {
+    Writer *b = nn_module_new(&writer_class);
+    const MultiHeadAttentionConfig config = {c->C, c->H, 0, false, c->C, c->C, c->C, true, 0};
+    b->ln1 = nn_add_child(b, "ln1", nn_layer_norm_new(SHAPE(c->C)));
+    b->ln2 = nn_add_child(b, "ln2", nn_layer_norm_new(SHAPE(c->C)));
+    b->attention = nn_add_child(b, "attention", nn_multi_head_attention_new(config));
+    b->fc = nn_add_child(b, "fc", nn_linear_new(c->C, 4 * c->C, false));
+    b->out = nn_add_child(b, "out", nn_linear_new(4 * c->C, c->C, false));
+    if (cached) b->cache = nn_kv_cache_new(c->Q);
+    return nn_module_done(b);
+}
+
+static Tensor *writer_forward(Writer *b, Tensor *x) {
+    const AttentionMask causal = {.causal = true};
+    Tensor *y = nn_layer_norm_forward(b->ln1, x);
+    if (b->cache) y = nn_multi_head_attention_forward_cached(b->attention, y, b->cache);
+    else y = nn_multi_head_attention_forward(b->attention, y, y, y, causal);
+    x = ag_add(x, y);
+    y = ag_gelu(nn_linear_forward(b->fc, nn_layer_norm_forward(b->ln2, x)));
+    return ag_add(x, nn_linear_forward(b->out, y));
+}
+
+/* tokens from to n - 1 -> the most probable next one */
+static int64_t next_token(const Case *c, Text *net, int64_t from, int64_t n) {
+    tape_begin_no_grad();
+    Tensor *tokens = tape_own(tensor_from_int64s(SHAPE(1, n - from), net->token + from));
+    Tensor *places = tape_own(tensor_from_int64s(SHAPE(n - from), net->place + from));
+    Tensor *x =
+        ag_add(nn_embedding_forward(net->wte, tokens), nn_embedding_forward(net->wpe, places));
+    for (int i = 0; i < c->layers; i++) x = writer_forward(net->block[i], x);
+    x = nn_layer_norm_forward(net->lnf, ag_select(x, 1, -1)); /* (1, C) */
+    const int64_t next = (int64_t)tensor_item(ag_argmax(nn_linear_forward(net->head, x), 1));
+    tape_end();
+    return next;
+}
+
+static void write_text(void *training) {
+    const Training *t = training;
+    Text *net = t->net;
+    const bool cached = net->block[0]->cache != NULL;
+    for (int i = 0; i < t->c->layers && cached; i++) net->block[i]->cache->length = 0;
+    for (int64_t n = 1; n < t->c->Q; n++)
+        net->token[n] = next_token(t->c, net, cached ? n - 1 : 0, n);
+}
+
+static void text_make(Training *t, bool cached) {
+    const Case *c = t->c;
+    Text *net = t->net = nn_module_new(&text_class);
+    net->wte = nn_add_child(net, "wte", nn_embedding_new(c->vocabulary, c->C));
+    net->wpe = nn_add_child(net, "wpe", nn_embedding_new(c->Q, c->C));
+    for (int i = 0; i < c->layers; i++)
+        net->block[i] = nn_add_child(net, (char[]){'h', (char)('0' + i), 0}, writer_new(c, cached));
+    net->lnf = nn_add_child(net, "lnf", nn_layer_norm_new(SHAPE(c->C)));
+    net->head = nn_add_child(net, "head", nn_linear_new(c->C, c->vocabulary, false));
+    net->token = calloc((size_t)c->Q, sizeof *net->token);
+    net->place = calloc((size_t)c->Q, sizeof *net->place);
+    for (int64_t i = 0; i < c->Q; i++) net->place[i] = i;
+    const double width = (double)c->C, tokens = (double)(c->Q - 1);
+    t->operations = c->layers * (product(tokens, width, 12 * width, 0) +
+                                 2 * product(tokens * (tokens + 1) / 2, width, 1, 0)) +
+                    product(tokens, width, (double)c->vocabulary, 0);
+}
+
+static void write_make(Training *t) { text_make(t, true); }
+static void write_whole_make(Training *t) { text_make(t, false); }
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define COMPOSED "composed"
@@ -327,6 +419,8 @@ static const Case cases[] = {
     {"microgpt_16", BOTH, gpt_make, gpt_loss, 16, 16, 16, 16, 4, 0, CAUSAL, 0, 1, 27},
     {"microgpt_64", BOTH, gpt_make, gpt_loss, 16, 16, 16, 64, 4, 0, CAUSAL, 0, 1, 27},
     {"microgpt_128", BOTH, gpt_make, gpt_loss, 16, 16, 16, 128, 4, 0, CAUSAL, 0, 1, 27},
+    {"write", "fused", write_make, NULL, 1, 512, 512, 128, 4, 0, CAUSAL, 0, 4, 65},
+    {"write_whole", "fused", write_whole_make, NULL, 1, 512, 512, 128, 4, 0, CAUSAL, 0, 4, 65},
 };
 /* This case runs for each of --lengths; Q and K are the length. */
 static const Case sdpa = {"sdpa", BOTH, sdpa_make, sdpa_result, 1, 0, 0,
@@ -355,7 +449,7 @@ static int result_of(const char *name) {
 static int run(const Options *o, const Case *c, const char *path) {
     const double base = peak_memory();
     Training t = training_new(c, strcmp(path, "fused") == 0);
-    Timing timing = measure(o, F32, step, &t);
+    Timing timing = measure(o, F32, c->loss ? step : write_text, &t);
     const double share = t.operations / (timing.possible * o->threads);
     char name[64];
     snprintf(name, sizeof name, c->name == sdpa.name ? "%s_%d" : "%s", c->name, (int)c->Q);

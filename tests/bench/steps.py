@@ -229,6 +229,45 @@ def attention_alone(options, length, H=8, D=64, spread=1.0):
     return step
 
 
+class Writer(nn.Module):
+    """A block of a model that writes, with a cache of its own: the keys and values of the tokens before."""
+
+    def __init__(self, C, H, length):
+        super().__init__()
+        self.H, self.ln1, self.ln2 = H, nn.LayerNorm(C), nn.LayerNorm(C)
+        self.qkv, self.proj = nn.Linear(C, 3 * C, bias=False), nn.Linear(C, C, bias=False)
+        self.fc, self.out = nn.Linear(C, 4 * C, bias=False), nn.Linear(4 * C, C, bias=False)
+        self.keys, self.values = (torch.zeros(1, H, length, C // H) for _ in range(2))
+
+    def forward(self, x, past, cached):
+        q, k, v = (t.unflatten(2, (self.H, -1)).transpose(1, 2) for t in self.qkv(self.ln1(x)).chunk(3, 2))
+        if cached:
+            self.keys[:, :, past], self.values[:, :, past] = k[:, :, 0], v[:, :, 0]
+            k, v = self.keys[:, :, :past + 1], self.values[:, :, :past + 1]
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=not cached)
+        x = x + self.proj(y.transpose(1, 2).flatten(2))
+        return x + self.out(F.gelu(self.fc(self.ln2(x))))
+
+
+def write(options, cached, length=512, C=128, H=4, layers=4, vocabulary=65):
+    """Writes a text of `length` tokens, each the most probable one after those before it."""
+    wte, wpe, head = nn.Embedding(vocabulary, C), nn.Embedding(length, C), nn.Linear(C, vocabulary, bias=False)
+    blocks, lnf = [Writer(C, H, length) for _ in range(layers)], nn.LayerNorm(C)
+    tokens, places = torch.zeros(1, length, dtype=torch.int64), torch.arange(length)
+
+    @torch.inference_mode()
+    def step():
+        for n in range(1, length):
+            first = n - 1 if cached else 0
+            x = wte(tokens[:, first:n]) + wpe(places[first:n])
+            for block in blocks:
+                x = block(x, first, cached)
+            tokens[0, n] = head(lnf(x[:, -1])).argmax()
+        return tokens[0, -1].float()
+
+    return step
+
+
 CASES = {
     "nw": nw,
     "mha_tiny": lambda o: mha(o, 2, 4, 6, 100, 5, 0.5, lambda: torch.tensor([3, 2])),
@@ -242,6 +281,8 @@ CASES = {
     "microgpt_16": lambda o: microgpt(o, 16),
     "microgpt_64": lambda o: microgpt(o, 64),
     "microgpt_128": lambda o: microgpt(o, 128),
+    "write": lambda o: write(o, True),
+    "write_whole": lambda o: write(o, False),
 }
 
 
