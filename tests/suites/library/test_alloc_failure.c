@@ -637,6 +637,14 @@ static void *fused_multi_head(void) {
         .num_hiddens = 4, .num_heads = 2, .dropout = 0.1, .fused = true});
 }
 
+/* Two heads of queries that turn, and share one of keys and values. */
+static void *shared_multi_head(void) {
+    MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
+        4, 2, .query_size = 4, .key_size = 4, .value_size = 4, .num_kv_heads = 1});
+    if (attention) nn_multi_head_attention_rope(attention, 10, ROPE_HALVES);
+    return attention;
+}
+
 #define FORWARD(name, call)                                                                        \
     static Tensor *name##_forward_of(void *m, Tensor *x, Tensor *lens) {                           \
         (void)x, (void)lens;                                                                       \
@@ -673,6 +681,7 @@ static const Kind kinds[] = {
     {"layer norm", layer_norm, layer_norm_forward_of, false},
     {"rms norm", rms_norm, rms_norm_forward_of, false},
     {"positional encoding", positional_encoding, positional_encoding_forward_of, false},
+    {"multi-head attention with rope", shared_multi_head, multi_head_forward_of, false},
     {"fused multi-head attention", fused_multi_head, multi_head_forward_of, true},
 };
 enum { KINDS = COUNT(kinds), SLOTS = 16 };
@@ -691,6 +700,30 @@ static bool attempt_make(void *context, Outcome *outcome) {
 START_TEST(constructors) {
     const Kind *kind = &kinds[_i];
     exhaust(&(Work){.name = kind->name, .attempt = attempt_make}, &kind);
+}
+END_TEST
+
+/* Attention with a cache, of two positions and then of one. */
+static bool attempt_cached(void *context, Outcome *outcome) {
+    (void)context;
+    MultiHeadAttention *attention = shared_multi_head();
+    KVCache *cache = nn_kv_cache_new(3);
+    tape_begin_no_grad();
+    Tensor *x = tape_own(tensor_ones(SHAPE(1, 3, 4)));
+    for (int64_t from = 0; from < 3 && cache; from += 2) {
+        Tensor *part = ag_slice(x, 1, from, from + 2);
+        Tensor *y = nn_multi_head_attention_forward_cached(attention, part, cache);
+        if (y) note(outcome, y);
+        if (cache->length != (y ? (from ? 3 : 2) : (cache->of ? 2 : 0))) abort();
+    }
+    tape_end();
+    nn_kv_cache_free(cache);
+    nn_free(attention);
+    return !tensor_error();
+}
+
+START_TEST(a_cache_of_keys_and_values) {
+    exhaust(&(Work){.name = "a cache", .attempt = attempt_cached}, NULL);
 }
 END_TEST
 
@@ -1177,6 +1210,7 @@ static Suite *failure_suite(void) {
     tcase_add_loop_test(autograd, tapes, 0, COUNT(tape_work));
     TCase *nn = add_framed_case(suite, "nn");
     tcase_add_loop_test(nn, constructors, 0, KINDS);
+    add_tests(nn, a_cache_of_keys_and_values);
     tcase_add_loop_test(nn, training, 0, KINDS * OPTIMIZERS);
     tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, OPTIMIZERS);
     tcase_add_test(nn, clipping);
