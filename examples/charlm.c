@@ -1,8 +1,9 @@
 /* charlm.c - a language model: it reads a text and learns to predict the next character.
  *
  * The model is the decoder of "Attention Is All You Need" in the form of GPT-2 (Radford et al.
- * 2019), with the sizes of nanoGPT (Karpathy 2022) for a CPU. The loss is the mean of -log p(the
- * character that came), in nats. A guess among n characters has the loss log n.
+ * 2019), with the sizes of nanoGPT (Karpathy 2022) for a CPU; or, with --block llama, in the form
+ * of Llama (Touvron et al. 2023). The loss is the mean of -log p(the character that came), in nats.
+ * A guess among n characters has the loss log n.
  *
  * B sequences in a batch, T characters of each, C the width, V different characters. The sections:
  * the model, its quality, its text, its attention, its backward, training.
@@ -24,9 +25,10 @@ enum { MAX_LAYERS = 24, MAX_HEADS = 16, SHOWN = 16, EXPLAINED = 6, MEASURED = 10
 static struct {
     int64_t layers, heads, width, context, layer, sample, top_k;
     double dropout, temperature;
-    const char *text, *prompt;
-    bool composed;
-} options = {.layers = 4, .heads = 4, .width = 128, .context = 64, .temperature = 0.8};
+    const char *text, *prompt, *block;
+    bool composed, no_cache;
+} options = {
+    .block = "gpt", .layers = 4, .heads = 4, .width = 128, .context = 64, .temperature = 0.8};
 
 static Training run = {.program = "charlm",
                        .summary = "learns a text, character by character",
@@ -43,7 +45,7 @@ typedef struct {
     Module module;
     Tensor *norm1, *norm2; /* (C) */
     MultiHeadAttention *attention;
-    Linear *up, *down; /* C -> 4 C, 4 C -> C */
+    Linear *gate, *up, *down; /* gpt: C -> 4 C, 4 C -> C, no gate; llama: C -> F, F -> C */
     Dropout *dropout;
 } Block;
 
@@ -51,41 +53,64 @@ typedef struct {
     Module module;
     Tensor *tokens, *places; /* (V, C), (T, C): a vector for each character and for each place */
     Block *block[MAX_LAYERS];
-    Tensor *norm; /* (C) */
+    Tensor *norm;               /* (C) */
+    KVCache *cache[MAX_LAYERS]; /* for writing */
 } Transformer;
+
+static bool is_llama(void) { return strcmp(options.block, "llama") == 0; }
+
+static Tensor *normed(Tensor *x, Tensor *w) {
+    return is_llama() ? ag_rms_norm(x, w, 1e-5) : ag_layer_norm(x, w, NULL, 1e-5);
+}
 
 /* x: (B, T, C) -> same.
  *
  *     x = x + attention(norm(x))        each place attends to itself and to the places before it
  *     x = x + gelu(norm(x) Up') Down'   a network with one hidden layer, at each place alone
  *
+ * With --block llama the norm is RMSNorm, the attention turns queries and keys by their places and
+ * has half as many heads of keys and values, and in place of gelu(norm(x) Up') stands SwiGLU,
+ * silu(norm(x) Gate') (norm(x) Up') (Shazeer 2020). cache: NULL, or x follows what it holds.
+ *
  * Blocks add to x, so the gradient of the last block reaches the first block directly. */
-static Tensor *block_forward(Block *b, Tensor *x) {
-    Tensor *y = ag_layer_norm(x, b->norm1, NULL, 1e-5);
-    y = nn_multi_head_attention_forward(b->attention, y, y, y, (AttentionMask){.causal = true});
+static Tensor *block_forward(Block *b, Tensor *x, KVCache *cache) {
+    MultiHeadAttention *attention = b->attention;
+    const AttentionMask causal = {.causal = true};
+    Tensor *y = normed(x, b->norm1);
+    if (cache) y = nn_multi_head_attention_forward_cached(attention, y, cache);
+    else y = nn_multi_head_attention_forward(attention, y, y, y, causal);
     x = ag_add(x, nn_dropout_forward(b->dropout, y));
 
-    y = ag_layer_norm(x, b->norm2, NULL, 1e-5);
-    y = ag_gelu(nn_linear_forward(b->up, y)); /* (B, T, 4 C) */
+    y = normed(x, b->norm2);
+    Tensor *up = nn_linear_forward(b->up, y); /* (B, T, 4 C), or F in place of 4 C */
+    y = b->gate ? ag_mul(ag_silu(nn_linear_forward(b->gate, y)), up) : ag_gelu(up);
     return ag_add(x, nn_dropout_forward(b->dropout, nn_linear_forward(b->down, y)));
 }
 
 /* x: (B, T) characters -> (B, T, V), scores of the character after each of them. Input and output
- * use the same vectors of characters, net->tokens. */
-static Tensor *transformer_forward(Transformer *net, Tensor *x) {
+ * use the same vectors of characters, net->tokens. cache: NULL, or one for each layer. */
+static Tensor *transformer_forward(Transformer *net, Tensor *x, KVCache *const *cache) {
     if (!x) return NULL;
-    Tensor *places = ag_slice(net->places, 0, 0, x->shape.dim[1]); /* (T, C) */
-    x = ag_add(ag_embedding(net->tokens, x), places);              /* (B, T, C) */
-    for (int i = 0; i < options.layers; i++) x = block_forward(net->block[i], x);
-    return ag_linear(ag_layer_norm(x, net->norm, NULL, 1e-5), net->tokens, NULL);
+    const int64_t past = cache ? cache[0]->length : 0, end = past + x->shape.dim[1];
+    x = ag_embedding(net->tokens, x);                                    /* (B, T, C) */
+    if (net->places) x = ag_add(x, ag_slice(net->places, 0, past, end)); /* (T, C) */
+    for (int i = 0; i < options.layers; i++)
+        x = block_forward(net->block[i], x, cache ? cache[i] : NULL);
+    return ag_linear(normed(x, net->norm), net->tokens, NULL);
 }
 
 /* L = -log p(characters 1 .. T | those before each), the mean. windows: (B, T + 1) */
 static Tensor *transformer_loss(Transformer *net, Tensor *windows) {
     Tensor *x = ag_slice(windows, 1, 0, -1);
     Tensor *next = ag_slice(windows, 1, 1, INT64_MAX);
-    Tensor *scores = transformer_forward(net, x); /* (B, T, V) */
+    Tensor *scores = transformer_forward(net, x, NULL); /* (B, T, V) */
     return ag_cross_entropy(ag_transpose(scores, 1, 2), next, AG_IGNORE_NONE, REDUCE_MEAN);
+}
+
+/* F, with which a block of Llama has as many parameters as one of GPT-2: C (2 C + 2 C G / H) in the
+ * attention, and 3 C F, are 12 C^2. */
+static int64_t hidden_of(int64_t C, int64_t H, int64_t G) {
+    return (10 * C - 2 * C * G / H + 1) / 3;
 }
 
 /* Each block adds to x twice. The weights of these two sums, W_o and down, are scaled so that the
@@ -94,34 +119,45 @@ static Block *block_new(int64_t C) {
     static const ModuleClass class = {"Block", sizeof(Block), NULL, NULL};
     static const char *const matrix[] = {
         "attention.W_q.weight", "attention.W_k.weight", "attention.W_v.weight", "up.weight",
-        "attention.W_o.weight", "down.weight"}; /* these two add to x */
-    bool fused = !options.composed;             /* never stores (T, T) weights */
-    MultiHeadAttentionConfig config = {C, options.heads, options.dropout, false, C, C, C, fused};
+        "attention.W_o.weight", "down.weight", /* these two add to x */
+        "gate.weight"};
+    const bool llama = is_llama(), fused = !options.composed; /* never stores (T, T) weights */
+    const int64_t H = options.heads, G = llama && H % 2 == 0 ? H / 2 : H;
+    const int64_t F = llama ? hidden_of(C, H, G) : 4 * C;
+    MultiHeadAttentionConfig config = {C, H, options.dropout, false, C, C, C, fused, G};
     Block *b = nn_module_new(&class);
     if (!b) return NULL;
     nn_add_parameter(b, "norm1", &b->norm1, tensor_ones(SHAPE(C)));
     b->attention = nn_add_child(b, "attention", nn_multi_head_attention_new(config));
+    if (llama) nn_multi_head_attention_rope(b->attention, 10000, ROPE_HALVES);
     nn_add_parameter(b, "norm2", &b->norm2, tensor_ones(SHAPE(C)));
-    b->up = nn_add_child(b, "up", nn_linear_new(C, 4 * C, false));
-    b->down = nn_add_child(b, "down", nn_linear_new(4 * C, C, false));
+    if (llama) b->gate = nn_add_child(b, "gate", nn_linear_new(C, F, false));
+    b->up = nn_add_child(b, "up", nn_linear_new(C, F, false));
+    b->down = nn_add_child(b, "down", nn_linear_new(F, C, false));
     b->dropout = nn_add_child(b, "dropout", nn_dropout_new(options.dropout));
-    for (int i = 0; i < 6 && !tensor_error(); i++) {
-        double share = i < 4 ? 1 : 1 / sqrt(2 * (double)options.layers);
+    for (int i = 0; i < (llama ? 7 : 6) && !tensor_error(); i++) {
+        double share = i < 4 || i == 6 ? 1 : 1 / sqrt(2 * (double)options.layers);
         nn_init_normal(nn_parameter(b, matrix[i]), 0, 0.02 * share);
     }
     return nn_module_done(b);
 }
 
+static void caches_free(void *net) {
+    for (int i = 0; i < options.layers; i++) nn_kv_cache_free(((Transformer *)net)->cache[i]);
+}
+
 static Transformer *transformer_new(int64_t V, int64_t T, int64_t C) {
-    static const ModuleClass class = {"Transformer", sizeof(Transformer), NULL, NULL};
+    static const ModuleClass class = {"Transformer", sizeof(Transformer), NULL, caches_free};
     Transformer *net = nn_module_new(&class);
     if (!net) return NULL;
     nn_add_parameter(net, "tokens", &net->tokens, tensor_normal(0, 0.02, SHAPE(V, C)));
-    nn_add_parameter(net, "places", &net->places, tensor_normal(0, 0.02, SHAPE(T, C)));
+    if (!is_llama())
+        nn_add_parameter(net, "places", &net->places, tensor_normal(0, 0.02, SHAPE(T, C)));
     for (int i = 0; i < options.layers; i++) {
         char name[NN_NAME_SIZE];
         snprintf(name, sizeof name, "block%d", i + 1);
         net->block[i] = nn_add_child(net, name, block_new(C));
+        net->cache[i] = nn_kv_cache_new(T);
     }
     nn_add_parameter(net, "norm", &net->norm, tensor_ones(SHAPE(C)));
     return nn_module_done(net);
@@ -163,17 +199,27 @@ static void evaluate(Transformer *net, const Corpus *text) {
 
 /* ---- its text ------------------------------------------------------------------------------ */
 
+/* The scores of the next character, (V). With the cache the model reads only the characters that it
+ * has not read yet. Beyond T characters the place of each one changes with the next, and all that
+ * the cache holds with it: then the model reads the last T characters again. */
+static Tensor *next_scores(Transformer *net, const Passage *passage) {
+    const int64_t T = options.context;
+    int64_t seen = net->cache[0]->length;
+    if (options.no_cache || passage->size > T) seen = 0;
+    for (int i = 0; i < options.layers; i++) net->cache[i]->length = seen;
+    Tensor *x = tape_own(corpus_last(passage, seen ? passage->size - seen : T)); /* (1, n) */
+    Tensor *scores = transformer_forward(net, x, options.no_cache ? NULL : net->cache);
+    return ag_select(ag_select(scores, 1, -1), 0, 0);
+}
+
 /* The model draws the next character after the last T characters, again and again. */
 static void write_on(Transformer *net, const Corpus *text, Passage *passage) {
     tensor_manual_seed(run.seed); /* a loaded model writes the same text again */
     for (int64_t i = 0; i < options.sample && !tensor_error(); i++) {
-        Tensor *x = corpus_last(passage, options.context); /* (1, T) or less */
         tape_begin_no_grad();
-        Tensor *scores = ag_select(ag_select(transformer_forward(net, x), 1, -1), 0, 0); /* (V) */
         passage->symbol[passage->size++] =
-            (uint8_t)draw_from(scores, options.temperature, options.top_k);
+            (uint8_t)draw_from(next_scores(net, passage), options.temperature, options.top_k);
         tape_end();
-        tensor_release(x);
     }
     if (options.sample > 0 && !tensor_error()) corpus_print(text, passage, stdout);
 }
@@ -187,7 +233,7 @@ static void show(Transformer *net, const Corpus *text, const Passage *passage) {
     Tensor *x = corpus_last(passage, options.context < SHOWN ? options.context : SHOWN);
     attention->fused = false; /* the fused path has no weights */
     tape_begin_no_grad();
-    transformer_forward(net, x);
+    transformer_forward(net, x, NULL);
     tape_end();
     attention->fused = !options.composed;
     for (int h = 0; h < options.heads; h++) {
@@ -208,12 +254,12 @@ typedef struct {
     double loss;
 } Seen;
 
-/* The result of the nth line, counted from 1, of all lines on the open tape that have this op and a
- * result with this name. NULL if there is none. */
+/* The result of the nth line, counted from 1, of all lines on the open tape that have this op
+ * (NULL: any) and a result with this name. NULL if there is none. */
 static Tensor *find(const char *op, const char *name, int64_t nth) {
     TapeLine line;
     for (int i = 0; tape_line(i, &line); i++) {
-        const bool found = strcmp(line.op, op) == 0 && strcmp(line.out->name, name) == 0;
+        const bool found = (!op || strcmp(line.op, op) == 0) && strcmp(line.out->name, name) == 0;
         if (found && --nth == 0) return line.out;
     }
     return NULL;
@@ -229,9 +275,9 @@ static Seen see(Transformer *net, Tensor *x) {
     Tensor *loss = transformer_loss(net, x);
     if (ag_backward(loss)) {
         const Tensor *output = find("bmm", "output", layer);
-        seen = (Seen){.queries = recording_leaf(find("reshape", "queries", layer), "queries"),
-                      .keys = recording_leaf(find("reshape", "keys", layer), "keys"),
-                      .values = recording_leaf(find("reshape", "values", layer), "values"),
+        seen = (Seen){.queries = recording_leaf(find(NULL, "queries", layer), "queries"),
+                      .keys = recording_leaf(find(NULL, "keys", layer), "keys"),
+                      .values = recording_leaf(find(NULL, "values", layer), "values"),
                       .output_grad = recording_constant(output->grad, "G"),
                       .loss = tensor_item(loss)};
     }
@@ -300,6 +346,8 @@ static void explain(Transformer *net, const Corpus *text) {
 /* ---- training ------------------------------------------------------------------------------ */
 
 static const Flag flags[] = {
+    CHOICE_FLAG("--block", options.block, "gpt|llama",
+                "GPT-2's layers; or Llama's: RMSNorm, rotary places, shared heads, SwiGLU."),
     TEXT_FLAG("--text", options.text, "FILE", "Tapehead's own sources", "Any text to learn."),
     INTEGER_FLAG("--layers", options.layers, 1, MAX_LAYERS, "from 1 to 24", "Blocks."),
     INTEGER_FLAG("--heads", options.heads, 1, MAX_HEADS, "from 1 to 16", "Heads in each block."),
@@ -310,6 +358,7 @@ static const Flag flags[] = {
     SWITCH_FLAG("--composed", options.composed, "Train with attention's weights kept, not fused."),
     INTEGER_FLAG("--sample", options.sample, 0, 1e6, "from 0 to 10^6", "Characters to write."),
     TEXT_FLAG("--prompt", options.prompt, "TEXT", "a held-out line", "What to show and continue."),
+    SWITCH_FLAG("--no-cache", options.no_cache, "Write without the cache of keys and values."),
     NUMBER_FLAG("--temperature", options.temperature, 0.01, 100, "from 0.01 to 100",
                 "Below 1 the model writes more probable characters, above 1 rarer ones."),
     INTEGER_FLAG("--top-k", options.top_k, 0, 256, "from 0 to 256",
@@ -322,6 +371,8 @@ int main(int argc, char **argv) {
     Corpus text;
     training_flags(&run, argc, argv, flags, sizeof flags / sizeof *flags);
     if (options.width % options.heads) flags_misuse(run.program, "--heads must divide --width");
+    if (is_llama() && options.width / options.heads % 2)
+        flags_misuse(run.program, "--block llama turns pairs: --width / --heads must be even");
     if (options.layer == 0) options.layer = (options.layers + 1) / 2;
     else if (options.layer > options.layers)
         flags_misuse(run.program, "--layer is beyond --layers");

@@ -331,6 +331,7 @@ START_TEST(explains_other_models) {
                                            {"charlm", "--context 1"},
                                            {"charlm", "--composed --layers 2 --layer 2"},
                                            {"charlm", "--heads 1 --layers 3 --dropout 0.2"},
+                                           {"charlm", "--block llama --layers 1"},
                                            {"pronounce", "--attention dot"},
                                            {"pronounce", "--show z"}};
     choose_named(lines[_i][0]);
@@ -642,6 +643,7 @@ static const char *const contradictions[][2] = {
     {"heads", "--length 10"},
     {"charlm", "--heads 3"},
     {"charlm", "--layer 3 --layers 2"},
+    {"charlm", "--block llama --width 20 --heads 4"},
     {"pronounce", "--hidden 7"},
     {"pronounce", "--attention mean --explain $D/page.html"},
     {"pronounce", "--attention last --explain $D/page.html"},
@@ -717,6 +719,25 @@ START_TEST(a_log_in_the_place_of_the_output) {
 }
 END_TEST
 
+/* charlm writes the same letters with and without the cache of keys and values, also beyond the
+ * characters that it sees, drawn and always the most probable: with each of the two models. */
+START_TEST(a_cache_changes_no_letter) {
+    static char first[PRINTED_SIZE];
+    program = "charlm";
+    flags = "--quiet --text LICENSE --steps 40 --batch 4 --lr 0.01 --layers 2 --heads 4 --width 16"
+            " --context 40 --sample 70 --prompt This --block";
+    const char *choice = format("%s --top-k %d", _i % 2 ? "llama" : "gpt", _i / 2);
+    run(with(choice));
+    ck_assert_str_eq(complaints, "");
+    ck_assert(strlen(strcpy(first, out)) > 70);
+    run(with(format("%s --no-cache", choice)));
+    ck_assert_str_eq(out, first);
+    if (_i % 2) return;
+    run(with(format("llama --top-k %d", _i / 2)));
+    ck_assert_str_ne(out, first);
+}
+END_TEST
+
 /* ---- files of Tapehead ------------------------------------------------------------------------
  */
 
@@ -782,7 +803,8 @@ int main(void) {
               a_text_is_not_saved_over, a_log_in_the_place_of_the_output);
     tcase_add_loop_test(tcase, models_of_the_same_shapes, 0, COUNT(alike));
     tcase_add_loop_test(tcase, flags_that_contradict_each_other, 0, COUNT(contradictions));
-    tcase_add_loop_test(tcase, explains_other_models, 0, 10);
+    tcase_add_loop_test(tcase, explains_other_models, 0, 11);
+    tcase_add_loop_test(tcase, a_cache_changes_no_letter, 0, 4);
     tcase_add_loop_test(tcase, finds_its_files_from_another_folder, 0, NUM_READERS);
     TCase *longest = mark_long(add_program_case(suite, "long"));
     add_loop_tests(longest, TRAINERS, goes_on_from_the_end, explains, too_large_for_a_page);
