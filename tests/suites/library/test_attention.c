@@ -304,7 +304,8 @@ START_TEST(grouped_heads_are_not_copied) {
         const int64_t heads = i ? 8 : 1;
         Tensor *q = tensor_randn(SHAPE(1, heads, 1, 16));
         Tensor *k = tensor_randn(SHAPE(1, 1, 20000, 16));
-        bytes = peak = 0;
+        bytes = 0;
+        peak = 0;
         tape_begin_no_grad();
         ck_assert_ptr_nonnull(ag_attention(q, k, k, NO_MASK, 0));
         tape_end();

@@ -39,7 +39,7 @@ static Module *llama_new(Layer **layer) {
     Module *root = nn_module_new(&part);
     Module *layers = nn_add_child(nn_add_child(root, "model", nn_module_new(&part)), "layers",
                                   nn_module_new(&part));
-    Layer *l = *layer = nn_add_child(layers, "0", nn_module_new(&kind));
+    Layer *l = nn_add_child(layers, "0", nn_module_new(&kind));
     Module *attention = nn_add_child(l, "self_attn", nn_module_new(&part));
     Module *mlp = nn_add_child(l, "mlp", nn_module_new(&part));
     l->q = linear(attention, "q_proj", C, C);
@@ -51,6 +51,7 @@ static Module *llama_new(Layer **layer) {
     l->down = linear(mlp, "down_proj", HIDDEN, C);
     l->norm1 = norm(l, "input_layernorm");
     l->norm2 = norm(l, "post_attention_layernorm");
+    *layer = l;
     return root;
 }
 
@@ -137,7 +138,8 @@ START_TEST(the_cache_changes_no_result) {
                 nn_multi_head_attention_forward_cached(attention, ag_slice(x, 1, from, to), cache);
             expect_close("a part", y, ag_slice(all, 1, from, to), _i & 4 ? 1e-5 : 1e-12);
             tape_end();
-            ck_assert_int_eq(cache->length, from = to);
+            from = to;
+            ck_assert_int_eq(cache->length, to);
             if (_i & 1) continue;
             ck_assert(shape_equal(attention->attention_weights->shape,
                                   SHAPE(B * H, (int64_t[]){3, 1, 2, 1}[part], to)));
