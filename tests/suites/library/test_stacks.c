@@ -157,7 +157,13 @@ static void *training(void *unused) {
     char path[] = "/tmp/tapehead-stacks-XXXXXX";
     close(mkstemp(path));
     tensor_set_default_dtype(F64);
-    const MultiHeadAttentionConfig config = {4, 2, 0.1, true, 4, 4, 4, false};
+    const MultiHeadAttentionConfig config = {.num_hiddens = 4,
+                                             .num_heads = 2,
+                                             .dropout = 0.1,
+                                             .bias = true,
+                                             .query_size = 4,
+                                             .key_size = 4,
+                                             .value_size = 4};
     MultiHeadAttention *model = nn_multi_head_attention_new(config);
     Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 5, 4)));
     must(ag_gradcheck(of_heads, &x, 1, model, (GradcheckOptions){0}), "gradcheck");
