@@ -219,6 +219,19 @@ START_TEST(nothing_is_there) {
 }
 END_TEST
 
+/* A file that has the number and the letter of an exercise is meant for that one alone. */
+START_TEST(files_with_another_name) {
+    put(path("07B-solution.c"), "");
+    ck_assert_int_eq(run("--submission $D --only 7,7b"), 1);
+    ck_assert_ptr_nonnull(strstr(out, " 7 linear             empty\n7b mean_variance      empty    "
+                                      "07B-solution.c is there; 07b_mean_variance.c is not\n"));
+    ck_assert_int_eq(rename(path("07B-solution.c"), path("7 (1).c")), 0);
+    ck_assert_int_eq(run("--submission $D --only 7,7b"), 1);
+    ck_assert_ptr_nonnull(strstr(out, " empty    7 (1).c is there; 07_linear.c is not\n"
+                                      "7b mean_variance      empty\n"));
+}
+END_TEST
+
 /* The students' files compile without a warning: with a body in place of "your code". */
 START_TEST(the_files_of_the_students_compile) {
     for (int i = 0; i < EXERCISES; i++) {
@@ -1015,6 +1028,7 @@ int main(void) {
     TCase *results = add_program_case(suite, "results");
     tcase_add_test(results, results_are_as_gradescope_reads_them);
     tcase_add_test(results, nothing_is_there);
+    tcase_add_test(results, files_with_another_name);
     tcase_add_test(results, the_files_of_the_students_compile);
     tcase_add_test(results, the_worst_numbers_differ_in_print);
     tcase_add_test(results, words_about_a_result_without_a_name);
