@@ -55,7 +55,7 @@ static void attention_dv_untransposed(ATTENTION) {
     right_but_for(K, D, dv, Q, K, D, dq, dk, dv, q, k, v, dy);
     for (int j = 0; j < K; j++) {
         weights_of(K, D, p, q[j], k);
-        for (int i = 0; i < Q; i++)
+        for (int i = 0; i < K; i++)
             for (int d = 0; d < D; d++) dv[j][d] += p[i] * dy[i][d];
     }
 }
@@ -75,7 +75,7 @@ static void attention_dk_untransposed(ATTENTION) {
     for (int j = 0; j < K; j++) {
         weights_of(K, D, p, q[j], k);
         scores_backward(K, D, ds, p, v, dy[j]);
-        for (int i = 0; i < Q; i++)
+        for (int i = 0; i < K; i++)
             for (int d = 0; d < D; d++) dk[j][d] += ds[i] * q[i][d] / sqrt(D);
     }
 }

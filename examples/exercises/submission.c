@@ -300,10 +300,10 @@ bool submission_reaches_out(const char *path, char *sentence, size_t size) {
 static bool is_meant(const char *file, const char *right) {
     const size_t digits = strspn(file, "0123456789"), lettered = strcspn(right, "_");
     const char *name = right + lettered + 1;
-    const char letter = isdigit((unsigned char)right[lettered - 1]) ? '_' : right[lettered - 1];
+    const int letter = isdigit((unsigned char)right[lettered - 1]) ? '_' : right[lettered - 1];
     const char *rest = file + digits;
     const bool has_letter = isalpha((unsigned char)*rest) && !isalpha((unsigned char)rest[1]);
-    const char its = has_letter ? (char)tolower((unsigned char)*rest) : '_';
+    const int its = has_letter ? tolower((unsigned char)*rest) : '_';
     char suffix[4] = "";
     const char *dot = strrchr(file, '.');
     if (dot) snprintf(suffix, sizeof suffix, "%s", dot + 1);
