@@ -254,8 +254,7 @@ static Tensor *join_heads(Tensor *x, int64_t B, int64_t H) {
     if (!x) return NULL;
     int64_t N = x->shape.dim[x->shape.ndim - 2], D = x->shape.dim[x->shape.ndim - 1];
     Tensor *parts = ag_permute(ag_reshape(x, SHAPE(B, H, N, D)), AXES(0, 2, 1, 3));
-    Tensor *joined = ag_reshape(parts, SHAPE(B, N, H * D));
-    return ag_name(joined, "heads");
+    return ag_name(ag_reshape(parts, SHAPE(B, N, H * D)), "heads");
 }
 
 static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], AttentionMask mask) {
