@@ -231,7 +231,7 @@ static int mark_or_train(const bool *chosen) {
     int status = 1, n = 0;
     for (int i = 0; i < num_exercises && !scratch; i++)
         if (chosen[i]) list[n++].exercise = exercise_list[i];
-    for (int i = 0; i < SCRATCH && scratch; i++) list[n++].exercise = &scratch_exercises[i];
+    for (int i = 0; i < SCRATCH && scratch; i++) list[n++].exercise = scratch_exercise(i);
     if (json && !output_write(json, results_write_unmarked, &(Results){list, n, seed})) return 1;
     if (!place_make(&place, sentence, sizeof sentence) ||
         !(scratch ? scratch_take(&place, scratch, sentence, sizeof sentence)

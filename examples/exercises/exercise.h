@@ -85,11 +85,11 @@ struct StageRules; /* stages.h */
 
 typedef struct {
     int number;
+    int points;           /* 0: one */
     const char *letter;   /* "b": exercise 7b comes after 7; NULL: there is none */
     const char *name;     /* "softmax": the file is 04_softmax.c */
     const char *function; /* "softmax_backward" */
     const char *file;     /* "attention", if the function is one of several in a file; else NULL */
-    int points;           /* 0: one */
     const char *asks[MOST_ARRAYS]; /* of an output that nothing explains, by its number; or NULL */
     Parameter parameter[MOST_PARAMETERS];
     const char *dy;      /* the parameter that is the gradient of the result; NULL: no vjp */
@@ -134,7 +134,6 @@ int exercise_named(const char *text, const char **end);
 void exercise_label(const Exercise *e, char label[LABEL_SIZE]);
 /* The mistakes are numbered from 0, the shared ones last; NULL after the last one. */
 const KnownMistake *exercise_mistake(const Exercise *e, int i);
-
 
 /* "04_softmax" */
 void exercise_file(const Exercise *e, char *name, size_t size);

@@ -24,7 +24,7 @@ enum { COMPLETE = sizeof complete / sizeof *complete };
 
 /* All functions, by their numbers. */
 static const char *function_name(int i) {
-    return i < SCRATCH ? scratch_exercises[i].function : complete[i - SCRATCH];
+    return i < SCRATCH ? scratch_exercise(i)->function : complete[i - SCRATCH];
 }
 
 static const char *text_named(const char *name) {
@@ -205,9 +205,9 @@ bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
               place_write(place, source, "whole", text) &&
               place_write(place, source, "check.h", "");
     place->submission = folder;
-    for (int i = 0; i < SCRATCH && ok; i++) ok = write_source(place, &scratch_exercises[i], text);
+    for (int i = 0; i < SCRATCH && ok; i++) ok = write_source(place, scratch_exercise(i), text);
 #ifdef _WIN32
-    for (int i = 0; i < SCRATCH && ok; i++) scratch_write_less(place, &scratch_exercises[i], 1);
+    for (int i = 0; i < SCRATCH && ok; i++) scratch_write_less(place, scratch_exercise(i), 1);
 #endif
     free(text);
     if (!ok) snprintf(sentence, size, "%s: nothing can be written there", place->folder);

@@ -6,7 +6,7 @@
 #include "place.h"
 
 enum { SCRATCH = 18 };
-extern const Exercise scratch_exercises[SCRATCH]; /* 4.2 has the number 42 */
+const Exercise *scratch_exercise(int i); /* from 0; 4.2 has the number 42 */
 
 /* Takes a copy of the student's file; false with a sentence. */
 bool scratch_take(Place *place, const char *file, char *sentence, size_t size);

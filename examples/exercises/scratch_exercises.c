@@ -29,10 +29,10 @@ static double *at(double *array, const Matrix *x, int i, int j) {
 static bool stays_inside(const char *name, Function *mistake, const Call *call) {
     Call copy;
     int i = 0;
-    while (strcmp(scratch_exercises[i].function, name) != 0) i++;
-    if (!call_copy(&scratch_exercises[i], &copy, call)) return false;
+    while (strcmp(scratch_exercise(i)->function, name) != 0) i++;
+    if (!call_copy(scratch_exercise(i), &copy, call)) return false;
     went_outside = false;
-    scratch_exercises[i].call(mistake, &copy);
+    scratch_exercise(i)->call(mistake, &copy);
     call_free(&copy);
     return !went_outside;
 }
@@ -157,7 +157,7 @@ CALLS(model_next, Matrix *(*)(Cache *, int))
     .number = n, .name = #f, .function = #f, .file = "attention", .points = p, .inputs = sizes,    \
     .prepare = prepare_, .call = try_##f, .right = right_##f, .mistakes = mistakes_##f
 
-const Exercise scratch_exercises[SCRATCH] = {
+static const Exercise exercises[SCRATCH] = {
     {FUNCTION(11, matmul_forward, 10, products, NULL), .steps = 1,
      .parameter = {N("N"), N("K"), N("M"), OUT_("y", "N", "M"), IN("a", "N", "K"),
                    IN("b", "K", "M")},
@@ -260,3 +260,5 @@ const Exercise scratch_exercises[SCRATCH] = {
           "After a letter, key and value each have a row more.",
           "It is 1 where more numbers are made than one letter needs."}},
 };
+
+const Exercise *scratch_exercise(int i) { return &exercises[i]; }

@@ -46,8 +46,8 @@ long alive;
 Matrix *matrix(Matrix m) {
     Matrix *x = malloc(sizeof *x);
     *x = m;
-    x->value = calloc((size_t)(m.rows * m.columns), sizeof(double));
-    x->grad = calloc((size_t)(m.rows * m.columns), sizeof(double));
+    x->value = calloc((size_t)m.rows * (size_t)m.columns, sizeof(double));
+    x->grad = calloc((size_t)m.rows * (size_t)m.columns, sizeof(double));
     alive += m.rows * m.columns;
     return x;
 }
