@@ -912,7 +912,8 @@ END_TEST
 START_TEST(a_planted_mistake_is_recognized) {
     static const char *const requests[] = {
         "1", "2\nqueries 3\nkeys 3\nsize 3", "3", "4", "5", "6", "6\nadditive 1"};
-    static const char *const elsewhere = "add bias layer_norm cross_entropy attention flash +=";
+    static const char *const elsewhere =
+        "add bias layer_norm cross_entropy attention flash self_attention +=";
     const MistakeRow *m = &mistake_rows[_i];
     int planted = 0;
     if (!m->id || !*m->id) return;

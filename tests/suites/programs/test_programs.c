@@ -418,6 +418,7 @@ START_TEST(version) {
     program = name;
     for (size_t i = 0; i < sources.gl_pathc; i++) {
         ck_assert_int_eq(sscanf(sources.gl_pathv[i], "examples/%63[^.]", name), 1);
+        if (strcmp(name, "micro") == 0) continue; /* is without the library, and has no flags */
         ck_assert_msg(run("--version") == 0, "%s --version: %s", program, complaints);
         ck_assert_str_eq(out, format("%s (Tapehead) %s\n", program, TAPEHEAD_VERSION));
         ck_assert_str_eq(complaints, "");
