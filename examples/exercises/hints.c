@@ -390,7 +390,7 @@ static bool say_found(const Exercise *e, const Trial *trial, const Calls *right,
     const char *where = f->nans ? " where it is no NaN" : "";
     const int undoubled = e->dy ? not_doubled(e, trial, array) : -1;
     if (f->calls == 0 || f->wrong == 0) return false;
-    if (say_kind(f, name, text, size)) return true;
+    if (f->nans == 0 && say_kind(f, name, text, size)) return true;
     if (f->error <= 1e-5)
         append(text, size,
                "%s is right to %d digits on every input%s. Is a float used somewhere, a constant "

@@ -310,8 +310,8 @@ Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
 
 /* SHOW helps where the outputs do not have the numbers of the stage. */
 static void offer_show(const Evidence *evidence, const Finding *f, char *text, size_t size) {
-    static const char *const index[] = {"", ", i", ", i, j", ", i, j, h"};
-    static const char *const place[] = {"", "[i]", "[i][j]", "[i][j][h]"};
+    static const char *const index[] = {"", ", i", ", i, j", ", h, i, j"};
+    static const char *const place[] = {"", "[i]", "[i][j]", "[h][i][j]"};
     int sizes[3];
     const int n = sizes_of(evidence->e, &evidence->right->call[f->call],
                            stage_named(evidence->e, f->stage), sizes);
@@ -323,7 +323,9 @@ static void offer_show(const Evidence *evidence, const Finding *f, char *text, s
 
 void stages_say(const Evidence *evidence, const Finding *f, bool proof, char *text, size_t size) {
     if (f->proved) append(text, size, "Right: %s. ", f->proved);
-    append(text, size, "The first that is wrong is %s. ", f->stage);
+    /* With two mistakes an output can look as if another stage were wrong. */
+    append(text, size, "The first that is wrong %s %s. ", *f->shown ? "is" : "seems to be",
+           f->stage);
     append_numbers(evidence, f, text, size);
     if (text[strlen(text) - 1] == ' ') text[strlen(text) - 1] = '\n';
     if (*f->shown) append(text, size, "%s\n", f->shown);

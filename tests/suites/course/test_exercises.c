@@ -564,22 +564,22 @@ END_TEST
 
 /* The first wrong stage: which are right, the right numbers and the student's, and a question. */
 START_TEST(words_about_a_stage) {
-    expect_words_about(14, "s_no_scale", "The first that is wrong is s. s[0] should be {");
-    expect_words_about(11, "@ds", "Right: s and p. The first that is wrong is ds. ds[");
+    expect_words_about(14, "s_no_scale", "The first that is wrong seems to be s. s[0] should be {");
+    expect_words_about(11, "@ds", "Right: s and p. The first that is wrong seems to be ds. ds[");
     expect_words_about(11, "g[i][j] += dy[i][e] * dv[j][e] @dp",
                        "SHOW(\"dp\", dp[i][j], i, j); behind the line that computes it");
     expect_words_about(11, "/ norm / norm;", ", as dv has them, have the sum 0.");
     expect_words_about(8, "mu /= rows;", "Row 0 of the xhat in your dw is (x - m) / s with m = ");
-    expect_words_about(10, "@t", "The first that is wrong is t. t[0][0] should be {");
+    expect_words_about(10, "@t", "The first that is wrong seems to be t. t[0][0] should be {");
     expect_words_about(12, "wo_untransposed",
-                       "Right: q, k, v, s, p and o. The first that is wrong "
-                       "is dO.");
+                       "Right: q, k, v, s, p and o. The first that is wrong seems to be dO.");
     expect_words_about(5, "dot += dy[i] @sum", "sum should be {");
     expect_words(
         3,
         "da[i][p] += (i + 1 < n || n == 1) * dy[i][j] * b[p][j]; db[p][j] += a[i][p] * dy[i][j]; }",
         "Of da only the last row is wrong, on every input with two or more.");
-    expect_words_about(6, "1.0 - p @scale", "Right: mask. The first that is wrong is scale.");
+    expect_words_about(6, "1.0 - p @scale",
+                       "Right: mask. The first that is wrong seems to be scale.");
 }
 END_TEST
 
