@@ -955,6 +955,12 @@ static bool make_dropout(void *model) {
     return made(nn_dropout_new(0.5));
 }
 static bool make_optimizer(void *model) { return made(plain_sgd(model)); }
+static bool make_cache(void *model) {
+    (void)model;
+    KVCache *cache = nn_kv_cache_new(2);
+    nn_kv_cache_free(cache);
+    return cache != NULL;
+}
 
 /* For some allocation, its failure leads to this error message. */
 static void expect_refused(bool (*work)(void *), void *model, const char *sentence) {
@@ -976,6 +982,7 @@ START_TEST(modules_say_for_what_memory_is_missing) {
     expect_refused(make_linear, NULL, "add_parameter: out of memory for a field of Linear");
     expect_refused(make_lazy_linear, NULL, "module_new: out of memory for LazyLinear");
     expect_refused(make_optimizer, layer, "sgd: out of memory for a list of parameters");
+    expect_refused(make_cache, NULL, "kv_cache: out of memory");
     nn_free(layer);
 }
 END_TEST

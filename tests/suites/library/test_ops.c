@@ -1562,11 +1562,11 @@ START_TEST(too_many_dimensions_are_an_error) {
     static const char *const names[] = {"reshape: ", "view: ", "expand: ", "repeat: "};
     for (int i = 0; i < COUNT(ops); i++) {
         ck_assert_ptr_null(ops[i](x, nine));
-        expect_error_like(names[i],
-                          "x is (1,) and 9 dimensions are asked for: there may be 0 to 8");
+        expect_error(
+            format("%sx is (1,) and 9 dimensions are asked for: there may be 0 to 8", names[i]));
         ck_assert_ptr_null(ops[i](x, minus));
-        expect_error_like(names[i],
-                          "x is (1,) and -1 dimensions are asked for: there may be 0 to 8");
+        expect_error(
+            format("%sx is (1,) and -1 dimensions are asked for: there may be 0 to 8", names[i]));
     }
     FAILS(ag_permute(x, axes),
           "permute: x is (1,) and the axes are (0, 0, 0, 0, 0, 0, 0, 0, ...): each of its "
