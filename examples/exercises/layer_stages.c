@@ -316,7 +316,9 @@ static void find_dx(const Norms *list, const Norm *s, Finding *f) {
         f->asks = "What is in the sums of a row when it begins?";
     } else if (norms_hold(list, dx_is_made_of_sums)) {
         show(f, s->call, "dx", proved, NULL);
-        stages_prove(f, "dx is made of the right mean(g) and mean(g xhat), with other factors.");
+        stages_prove(
+            f,
+            "Each row of dx is what the right mean(g) and mean(g xhat) give with other factors.");
         f->asks = "Which number of its own does each element of dx have beside each of the two "
                   "means?";
     } else {
@@ -393,7 +395,8 @@ static void say_row_of_xhat(const Norm *s, int row, int stage, Finding *f) {
     f->mine = mine;
     f->seen = true;
     if (!fits) {
-        stages_prove(f, "dw has an xhat that is no (x - mean) / sd, whatever mean and sd are.");
+        stages_prove(f,
+                     "What dw multiplies dy by is no (x - mean) / sd, whatever mean and sd are.");
         f->asks = "What does forward subtract from x[i][j], and by what does it divide?";
         return;
     }

@@ -148,7 +148,7 @@ static void append_numbers(const Evidence *evidence, const Finding *f, char *tex
     append(text, size, " should be ");
     append_row(&right, row, text, size);
     if (seen) {
-        append(text, size, ", and yours is ");
+        append(text, size, ", and your results have ");
         append_row(&mine, row, text, size);
     }
     append(text, size, ".\n");
@@ -321,6 +321,20 @@ static void offer_show(const Evidence *evidence, const Finding *f, char *text, s
            f->stage, f->stage, place[n], index[n]);
 }
 
+/* A NaN goes wherever its number is used: it makes no second mistake. */
+static bool has_nan(const Evidence *evidence) {
+    const Calls *mine = &evidence->trial->calls;
+    for (int c = 0; c < mine->n; c++)
+        for (int k = 0; exercise_array(evidence->e, k); k++) {
+            const double *x = mine->call[c].array[k];
+            if (!is_output(exercise_array(evidence->e, k))) continue;
+            for (int64_t i = 0; i < call_length(evidence->e, &mine->call[c], k); i++)
+                if (isnan(x[i]) && !isnan(((double *)evidence->right->call[c].array[k])[i]))
+                    return true;
+        }
+    return false;
+}
+
 void stages_say(const Evidence *evidence, const Finding *f, bool proof, char *text, size_t size) {
     if (f->proved) append(text, size, "Right: %s. ", f->proved);
     /* With two mistakes an output can look as if another stage were wrong. */
@@ -333,5 +347,6 @@ void stages_say(const Evidence *evidence, const Finding *f, bool proof, char *te
     if (*f->proof) append(text, size, "%s\n", f->proof);
     if (f->asks) append(text, size, "%s\n", f->asks);
     offer_show(evidence, f, text, size);
-    if (f->another) append(text, size, "There is another mistake: %s\n", f->another);
+    if (f->another && !has_nan(evidence))
+        append(text, size, "There is another mistake: %s\n", f->another);
 }
