@@ -381,7 +381,8 @@ static void write_text(void *training) {
 
 static void text_make(Training *t, bool cached) {
     const Case *c = t->c;
-    Text *net = t->net = nn_module_new(&text_class);
+    Text *net = nn_module_new(&text_class);
+    t->net = net;
     net->wte = nn_add_child(net, "wte", nn_embedding_new(c->vocabulary, c->C));
     net->wpe = nn_add_child(net, "wpe", nn_embedding_new(c->Q, c->C));
     for (int i = 0; i < c->layers; i++)
