@@ -78,7 +78,7 @@ Matrix matrix_over(const Matrix *a, const Matrix *b) {
     bool ok = true;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < b->columns; k++) {
-            const long double b_ik = b->x[i][k];
+            const long double b_ik = (long double)b->x[i][k];
             for (int j = 0; j < n; j++) g[i][j] += b_ik * (long double)b->x[j][k];
             for (int j = 0; j < columns; j++) y[i][j] += b_ik * (long double)a->x[j][k];
         }

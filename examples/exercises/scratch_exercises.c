@@ -42,6 +42,7 @@ static void forget(Matrix *y) {
 }
 /* A mistake may leave a variable unused. */
 #pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wmisleading-indentation"
 #include "scratch_mistakes.inc" /* made by exercises.mk */
 
