@@ -161,10 +161,10 @@ struct AgFunction {
 Tensor *ag_call(const AgFunction *function, int n, Tensor *const *in, void *data);
 
 /* ---- elementwise ---------------------------------------------------------------------------- */
-/* Each is made from its row of tensor/kernels/elementwise.def, by autograd/ops/elementwise.c; its
- * formula and its gradient are in the tables of autograd/README.md. add, mul, maximum and minimum
- * take any type (of bools, + is "or" and * is "and"); sub, neg, abs, square, relu, scale,
- * add_scalar, clamp_min and clamp_max take I64 too; the others, such as pow, take only floats. */
+/* Each is made from a row of a table. Their formulas and gradients are in the tables of
+ * autograd/README.md. add, mul, maximum and minimum take any type (of bools, + is "or" and * is
+ * "and"); sub, neg, abs, square, relu, scale, add_scalar, clamp_min and clamp_max take I64 too; the
+ * others, such as pow, take only floats. */
 
 Tensor *ag_add(Tensor *a, Tensor *b), *ag_sub(Tensor *a, Tensor *b), *ag_mul(Tensor *a, Tensor *b);
 Tensor *ag_div(Tensor *a, Tensor *b), *ag_pow(Tensor *a, Tensor *b);
