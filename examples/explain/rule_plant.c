@@ -191,6 +191,7 @@ static bool find_place(const Planting *p, const char *name, Place *place) {
 
 bool planted_leads_to(const Planting *p, const char *name, int i, int k) {
     Place place = {0};
+    if (tensor_error()) return false; /* an error that was there stays */
     const bool found = find_place(p, name, &place);
     if (!found) tensor_clear_error();
     return found && place.line == i && place.k == k;

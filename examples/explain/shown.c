@@ -61,7 +61,9 @@ const char *show(double x) { return show_number(number(x)); }
 /* Element i as the table of x shows it. */
 static Number number_in(const Tensor *x, int64_t i) {
     const int64_t size = x ? tensor_numel(x) : 0;
-    double *numbers = 0 <= i && i < size ? malloc((size_t)size * sizeof *numbers) : NULL;
+    if (i < 0 || i >= size) return number((double)NAN);
+    double *numbers = malloc((size_t)size * sizeof *numbers);
+    if (!numbers) tensor_fail("out of memory for the numbers of a text");
     if (!numbers || !tensor_to_doubles(x, numbers)) {
         free(numbers);
         return number((double)NAN);
