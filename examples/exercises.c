@@ -68,10 +68,8 @@ static bool is_list(const char *text) {
 
 /* Does this flag take the next argument as its value? */
 static bool takes_next(const char *text) {
-    static const char *const flag[] = {"--submission", "--json",  "--only", "--seed",
-                                       "--user",       "--class", "--csv",  "--scratch"};
-    for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
-        if (strcmp(text, flag[i]) == 0) return true;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].kind != FLAG_SWITCH && strcmp(text, flags[i].name) == 0) return true;
     return false;
 }
 

@@ -66,21 +66,12 @@ static bool find_students(Table *table) {
     return true;
 }
 
-static const KnownMistake *mistake_with(const Exercise *e, const char *id) {
-    for (int i = 0; exercise_mistake(e, i); i++)
-        if (id && strcmp(exercise_mistake(e, i)->id, id) == 0) return exercise_mistake(e, i);
-    return NULL;
-}
-
 static void keep(const Marking *marking, void *data) {
     Cell *cell = *(Cell **)data;
     const Mark *mark = &marking->mark;
     *cell = (Cell){.kind = mark->kind};
     memcpy(cell->stage, mark->stage, sizeof cell->stage);
-    for (int i = 0, n = 0; i < MOST_OUTPUTS && mark->mistakes[i]; i++) {
-        const KnownMistake *m = mistake_with(marking->exercise, mark->mistakes[i]);
-        if (m) cell->mistake[n++] = m;
-    }
+    memcpy(cell->mistake, mark->mistakes, sizeof cell->mistake);
     ++*(Cell **)data;
 }
 

@@ -63,6 +63,14 @@ static int64_t not_zero(const Exercise *e, const Call *call, int array) {
 /* ---- what is known about a trial ---------------------------------------------------------------
  */
 
+/* How a mistake's results compare with the student's and with the right ones, output by output. */
+typedef struct {
+    bool known;             /* it has been computed */
+    bool decided;           /* on at least one input, and the student's function returned there */
+    bool same[MOST_ARRAYS]; /* the student's output is the mistake's, wherever it is decided */
+    bool differs[MOST_ARRAYS]; /* the mistake's output is wrong somewhere */
+} Fit;
+
 typedef struct {
     const Exercise *e;
     const Trial *trial;
@@ -70,6 +78,7 @@ typedef struct {
     Mark *mark;
     Finding stage;           /* the first that is wrong */
     bool wrong[MOST_ARRAYS]; /* outputs with a wrong number */
+    Fit fit[MOST_MISTAKES];
 } Case;
 
 static bool returned(const Case *c, int call) { return c->trial->result[call].call >= 0; }
@@ -111,15 +120,8 @@ static int first_outside(const Case *c, const KnownMistake *m, bool changed) {
 /* ---- mistakes ----------------------------------------------------------------------------------
  */
 
-/* How a mistake's results compare with the student's and with the right ones, output by output. */
-typedef struct {
-    bool decided;           /* on at least one input, and the student's function returned there */
-    bool same[MOST_ARRAYS]; /* the student's output is the mistake's, wherever it is decided */
-    bool differs[MOST_ARRAYS]; /* the mistake's output is wrong somewhere */
-} Fit;
-
 static Fit fit(const Case *c, const KnownMistake *m) {
-    Fit fit = {.decided = false};
+    Fit fit = {.known = true};
     Calls wrong = calls_copy(c->e, c->given);
     bool complete = wrong.n > 0;
     calls_wrong(c->e, &wrong, m);
@@ -138,6 +140,12 @@ static Fit fit(const Case *c, const KnownMistake *m) {
     fit.decided = fit.decided && complete;
     calls_free(&wrong);
     return fit;
+}
+
+/* Of mistake i; it is computed once. */
+static const Fit *fit_of(Case *c, int i) {
+    if (!c->fit[i].known) c->fit[i] = fit(c, exercise_mistake(c->e, i));
+    return &c->fit[i];
 }
 
 /* Has the student's function made this mistake, and no other? */
@@ -297,29 +305,27 @@ static void say_worst(const Case *c, const KnownMistake *m) {
  */
 
 /* Does one mistake explain all outputs? */
-static const KnownMistake *name_all(const Case *c) {
-    for (int i = 0; exercise_mistake(c->e, i); i++) {
-        const Fit f = fit(c, exercise_mistake(c->e, i));
-        if (fits_all(c, &f)) return exercise_mistake(c->e, i);
-    }
+static const KnownMistake *name_all(Case *c) {
+    for (int i = 0; exercise_mistake(c->e, i); i++)
+        if (fits_all(c, fit_of(c, i))) return exercise_mistake(c->e, i);
     return NULL;
 }
 
 /* The mistake that explains this output; `outputs` gets a bit for each output that it explains. */
-static const KnownMistake *name_output(const Case *c, int output, unsigned *outputs) {
+static const KnownMistake *name_output(Case *c, int output, unsigned *outputs) {
     *outputs = 0;
     for (int i = 0; exercise_mistake(c->e, i); i++) {
-        const Fit f = fit(c, exercise_mistake(c->e, i));
-        if (!fits_output(c, &f, output)) continue;
+        const Fit *f = fit_of(c, i);
+        if (!fits_output(c, f, output)) continue;
         for (int k = 0; k < MOST_ARRAYS; k++)
-            if (f.differs[k]) *outputs |= 1U << k;
+            if (f->differs[k]) *outputs |= 1U << k;
         return exercise_mistake(c->e, i);
     }
     return NULL;
 }
 
 /* Has each wrong output a mistake of its own? */
-static bool are_all_named(const Case *c) {
+static bool are_all_named(Case *c) {
     unsigned named = 0, outputs;
     for (int k = 0; exercise_array(c->e, k); k++) {
         if (!c->wrong[k] || named >> k & 1) continue;
@@ -389,7 +395,7 @@ static void say_rows(const Case *c, int output) {
 
 /* What is known about each wrong output: a mistake, nothing written, or a hint. The mistakes have
  * ids in the mark only if every wrong output has one. */
-static void explain_outputs(const Case *c) {
+static void explain_outputs(Case *c) {
     int named = 0;
     unsigned said = 0, outputs;
     bool all = true;
@@ -399,7 +405,7 @@ static void explain_outputs(const Case *c) {
         said |= outputs;
         if (m) {
             say_mistake(c, m, outputs);
-            if (named < MOST_OUTPUTS) c->mark->mistakes[named++] = m->id;
+            if (named < MOST_OUTPUTS) c->mark->mistakes[named++] = m;
             continue;
         }
         all = false;
@@ -408,8 +414,7 @@ static void explain_outputs(const Case *c) {
             say(c->mark, "%s: the function never writes to it.\n", exercise_array(c->e, k)->name);
         else say_hint(c, k);
     }
-    if (all) c->mark->mistake = c->mark->mistakes[0];
-    else memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);
+    if (!all) memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);
     if (!all && c->mark->worst >= 0)
         hints_terms(c->e, c->given, c->right, c->mark->worst, c->mark->worst_array,
                     c->mark->worst_element, c->mark->text, sizeof c->mark->text);
@@ -437,8 +442,7 @@ static void explain_wrong(Case *c, const KnownMistake *all) {
     say_worst(c, all);
     say_stage(c, !all);
     if (all) {
-        c->mark->mistake = all->id;
-        c->mark->mistakes[0] = all->id;
+        c->mark->mistakes[0] = all;
         say_mistake(c, all, only_wrong(c));
     } else {
         explain_outputs(c);
@@ -508,12 +512,20 @@ static bool uses_too_much(const Case *c) {
     return false;
 }
 
-/* Rounding alone makes a smaller error. */
+/* Rounding alone makes a smaller error than 1e-12. */
 static void say_digits(const Case *c) {
-    const double error = hints_error(c->e, c->trial, c->right);
-    if (error > 1e-12)
+    double most = 0, error;
+    for (int i = 0; i < c->right->n; i++)
+        for (int k = 0; exercise_array(c->e, k); k++) {
+            const Call *right = &c->right->call[i];
+            if (!is_output(exercise_array(c->e, k))) continue;
+            if (c->e->compares && !c->e->compares(right, k)) continue;
+            worst_element(c->e, &c->trial->calls.call[i], right, k, &error);
+            most = fmax(most, error);
+        }
+    if (most > 1e-12)
         say(c->mark, "It is right to %d digits: is it a formula, or a difference of two results?\n",
-            (int)floor(-log10(error)));
+            (int)floor(-log10(most)));
 }
 
 /* From the worst to the mildest: a function that stops, a write outside, a changed input, wrong

@@ -22,10 +22,10 @@ enum { MOST_OUTPUTS = 5, TEXT_SIZE = 4096 };
 typedef struct {
     const Exercise *exercise;
     MarkKind kind;
-    const char *mistake;                /* the id; NULL if no mistake fits */
-    const char *mistakes[MOST_OUTPUTS]; /* of several outputs; NULL after the last one */
-    char stage[32];                     /* the first that is wrong; "" if none is known */
-    char text[TEXT_SIZE];               /* sentences, each ends with a \n */
+    const KnownMistake *mistakes[MOST_OUTPUTS]; /* one, or those of several outputs; NULL after the
+                                                 * last one */
+    char stage[32];                             /* the first that is wrong; "" if none is known */
+    char text[TEXT_SIZE];                       /* sentences, each ends with a \n */
     int worst, worst_array; /* the call and the output with the worst number; -1 if none */
     int64_t worst_element;
 } Mark;

@@ -22,7 +22,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
 enum { MOST_PARAMETERS = 16, MOST_SIZES = 4, MOST_NUMBERS = 2, MOST_ARRAYS = 12 };
-enum { MOST_EXERCISES = 64, LABEL_SIZE = 16 };
+enum { MOST_EXERCISES = 64, MOST_MISTAKES = 64 /* of an exercise */, LABEL_SIZE = 16 };
 
 typedef enum {
     NO_PARAMETER, /* after the last one */

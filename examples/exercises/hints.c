@@ -1,7 +1,6 @@
 /* hints.c - what can be said about a wrong output without a name: see hints.h. */
 #include "hints.h"
 
-#include "diagnosis.h"
 #include "numbers.h"
 
 #include <math.h>
@@ -451,18 +450,4 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
             say_nan(e, &right->call[nan], array, &p, nan != here, text, size);
         }
     }
-}
-
-double hints_error(const Exercise *e, const Trial *trial, const Calls *right) {
-    double error = 0;
-    for (int i = 0; i < right->n; i++)
-        for (int k = 0; exercise_array(e, k); k++) {
-            if (!is_output(exercise_array(e, k)) || trial->result[i].call < 0) continue;
-            if (e->compares && !e->compares(&right->call[i], k)) continue;
-            const Pair p = pair_of(e, trial, right, i, k);
-            const double most = largest(&p);
-            for (int64_t j = 0; j < p.n; j++)
-                if (isfinite(p.right[j])) error = fmax(error, fabs(p.x[j] - p.right[j]) / most);
-        }
-    return error;
 }

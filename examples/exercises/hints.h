@@ -17,7 +17,4 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
 void hints_terms(const Exercise *e, const Calls *given, const Calls *right, int call, int array,
                  int64_t i, char *text, size_t size);
 
-/* The largest error of all outputs, in units of the largest number of its array, or of 1. */
-double hints_error(const Exercise *e, const Trial *trial, const Calls *right);
-
 #endif

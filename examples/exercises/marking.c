@@ -89,7 +89,7 @@ static void try_again(Marking *marking) {
     trial_compute_apart(&apart, marking->exercise, &marking->given);
     apart.unsteady |= trial_differing(&apart, &marking->trial, marking->exercise);
     const Mark mark = diagnose(marking->exercise, &apart, &marking->given, &marking->right);
-    if (mark.mistake) {
+    if (mark.mistakes[0]) {
         trial_free(&marking->trial);
         marking->trial = apart;
         marking->mark = mark;
@@ -136,7 +136,7 @@ static void finish(Queue *queue, Marking *marking) {
     }
     marking->mark = diagnose(e, &marking->trial, &marking->given, &marking->right);
     const bool wrong = has_numbers(&marking->trial) && marking->mark.kind != MARK_RIGHT;
-    if (wrong && !marking->mark.mistake && trial_has_results(&marking->trial) &&
+    if (wrong && !marking->mark.mistakes[0] && trial_has_results(&marking->trial) &&
         !process_interrupted())
         try_again(marking);
     if (!tensor_error()) return;

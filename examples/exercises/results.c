@@ -196,11 +196,11 @@ static void write_test(FILE *file, const Marking *marking, bool scores) {
     write_output(file, marking);
     fprintf(file, ", \"extra_data\": {\"result\": \"%s\"", mark_names[mark->kind]);
     if (*mark->stage) fprintf(file, ", \"stage\": \"%s\"", mark->stage);
-    if (mark->mistake) fprintf(file, ", \"mistake\": \"%s\"", mark->mistake);
-    if (mark->mistake && mark->mistakes[1]) {
+    if (mark->mistakes[0]) fprintf(file, ", \"mistake\": \"%s\"", mark->mistakes[0]->id);
+    if (mark->mistakes[0] && mark->mistakes[1]) {
         fprintf(file, ", \"mistakes\": [");
         for (int i = 0; i < MOST_OUTPUTS && mark->mistakes[i]; i++)
-            fprintf(file, "%s\"%s\"", i ? ", " : "", mark->mistakes[i]);
+            fprintf(file, "%s\"%s\"", i ? ", " : "", mark->mistakes[i]->id);
         fprintf(file, "]");
     }
     fprintf(file, "}}");

@@ -133,7 +133,8 @@ static void prepare_words(Call *c, const Sizes *sizes, Random *random) {
     static void try_##f(Function *function, const Call *c) {                                       \
         call_##f((type)function, c->size, c->number, c->array);                                    \
     }                                                                                              \
-    static void right_##f(const Call *c) { call_##f(f, c->size, c->number, c->array); }
+    static void right_##f(const Call *c) { call_##f(f, c->size, c->number, c->array); }            \
+    _Static_assert(sizeof mistakes_##f / sizeof *mistakes_##f <= MOST_MISTAKES, #f);
 #define RULE(f) CALLS(f, Rule *)
 RULE(matmul_forward)
 RULE(softmax_forward)

@@ -221,8 +221,6 @@ static bool differ(const Exercise *e, const Calls *x, const KnownMistake *a, con
     return false;
 }
 
-enum { MOST_MISTAKES = 64 };
-
 /* For several seeds: each mistake is wrong, no two with different ids are the same. */
 START_TEST(mistakes_can_be_told_apart) {
     const Exercise *e = exercise_list[_i];
