@@ -27,7 +27,7 @@ static void values(const Exercise *e, const Call *call, Matrix *value) {
 /* What one input shows. */
 typedef struct {
     int call;
-    Matrix q, k, v, dy;
+    Matrix q, k, dy;
     Matrix right[STAGES_BEFORE_OUTPUTS];
     Matrix p, ds, ds_of_dk;            /* the student's, of dv, dq and dk */
     bool dq_right, dk_right, dv_right; /* the outputs */
@@ -73,18 +73,14 @@ static bool look(const Evidence *evidence, int call, Seen *s) {
     s->call = call;
     s->q = matrix_of(e, c, Q_);
     s->k = matrix_of(e, c, K_);
-    s->v = matrix_of(e, c, V_);
     s->dy = matrix_of(e, c, DY);
     values(e, c, s->right);
     if (!can_be_solved(evidence, s)) return false;
     const Matrix dq = stages_mine(evidence, call, DQ), dk = stages_mine(evidence, call, DK);
     const Matrix dv = stages_mine(evidence, call, DV);
-    const Matrix right_dq = stages_right(evidence, call, DQ);
-    const Matrix right_dk = stages_right(evidence, call, DK);
-    const Matrix right_dv = stages_right(evidence, call, DV);
-    s->dq_right = matrix_same(&dq, &right_dq, 1e-7);
-    s->dk_right = matrix_same(&dk, &right_dk, 1e-7);
-    s->dv_right = matrix_same(&dv, &right_dv, 1e-7);
+    s->dq_right = stages_is_right(evidence, call, DQ);
+    s->dk_right = stages_is_right(evidence, call, DK);
+    s->dv_right = stages_is_right(evidence, call, DV);
     s->p = transposed_over(&dv, &s->dy);
     s->ds = scores_of(&dq, &s->k);
     const Matrix dst = scores_of(&dk, &s->q);
@@ -161,15 +157,6 @@ static bool dp_stays(const SeenList *list) {
     return matrix_same(&a, &b, 1e-7);
 }
 
-static void show(Finding *f, const Seen *s, const char *stage, const char *proved,
-                 const Matrix *mine) {
-    f->stage = stage;
-    f->proved = proved;
-    f->call = s->call;
-    f->seen = mine != NULL;
-    if (mine) f->mine = *mine;
-}
-
 static void find_scale(const SeenList *list, const Seen *s, Finding *f) {
     bool everywhere = true;
     const double factor = matrix_factor(&s->ds, &s->right[DS], 1e-7);
@@ -178,13 +165,13 @@ static void find_scale(const SeenList *list, const Seen *s, Finding *f) {
             1e-6)
             everywhere = false;
     if (factor < 0) {
-        show(f, s, "ds", "s and p", &s->ds);
+        stages_show(f, s->call, "ds", "s and p", &s->ds);
         stages_prove(f, "dq and dk are made of a ds that is %.6g times the right one%s.", factor,
                      everywhere ? "" : " here");
         f->asks = "If one score grows, does its own weight grow or shrink?";
         return;
     }
-    show(f, s, "dq", "s, p, and up to a factor dp and ds", NULL);
+    stages_show(f, s->call, "dq", "s, p, and up to a factor dp and ds", NULL);
     stages_prove(f,
                  everywhere ? "dq and dk are made of a ds that is %.6g times the right one."
                             : "dq and dk are made of a ds that is here %.6g times the right one; "
@@ -195,12 +182,12 @@ static void find_scale(const SeenList *list, const Seen *s, Finding *f) {
 
 static void find_dp_or_ds(const SeenList *list, const Seen *s, Finding *f) {
     if (!holds(list, is_flat) && holds(list, rows_are_zero)) {
-        show(f, s, "dp", "s and p", NULL);
+        stages_show(f, s->call, "dp", "s and p", NULL);
         stages_prove(f, "dq and dk are made of the same ds, and each of its rows has the sum 0: it "
                         "is what the softmax makes of another dp.");
         f->asks = "With which vector does the weight p[i][j] meet in y[i]?";
     } else if (!holds(list, is_flat) && dp_stays(list)) {
-        show(f, s, "dp", "s and p", NULL);
+        stages_show(f, s->call, "dp", "s and p", NULL);
         stages_prove(f, "dq and dk are made of the same ds, of a dp that is another one.");
         f->asks = "With which vector does the weight p[i][j] meet in y[i]?";
     } else {
@@ -208,7 +195,7 @@ static void find_dp_or_ds(const SeenList *list, const Seen *s, Finding *f) {
         for (int i = 1; i < s->ds.rows; i++)
             if (fabs(matrix_row_sum(&s->ds, i)) > fabs(matrix_row_sum(&s->ds, row))) row = i;
         const double sum = matrix_row_sum(&s->ds, row);
-        show(f, s, "ds", "s and p", &s->ds);
+        stages_show(f, s->call, "ds", "s and p", &s->ds);
         if (fabs(sum) > 1e-7)
             stages_prove(f, "dq and dk are made of the same ds, and its row %d has the sum %+.6g.",
                          row, sum);
@@ -229,17 +216,17 @@ static bool gradients_are_zero(const Seen *s) { return is_zero(&s->ds) && is_zer
 static void find_behind_p(const SeenList *list, const Seen *s, Finding *f) {
     const bool dq = holds(list, dq_is_right), dk = holds(list, dk_is_right);
     if (dk || dq) {
-        show(f, s, dk ? "dq" : "dk", "s, p, dp and ds", NULL);
+        stages_show(f, s->call, dk ? "dq" : "dk", "s, p, dp and ds", NULL);
         stages_prove(f, "dv and %s are right, so p and ds are, if %s uses the same.",
                      dk ? "dk" : "dq", dk ? "dq" : "dk");
         f->asks = dk ? "What is dq[i] the sum of, and over which index?"
                      : "What is dk[j] the sum of, and over which index?";
     } else if (holds(list, gradients_are_zero)) {
-        show(f, s, "dq", "s and p", NULL);
+        stages_show(f, s->call, "dq", "s and p", NULL);
         stages_prove(f, "dq and dk are 0 everywhere.");
         f->asks = "Do the weights p change with q and k?";
     } else if (!holds(list, has_one_ds)) {
-        show(f, s, "dq", "s and p", NULL);
+        stages_show(f, s->call, "dq", "s and p", NULL);
         stages_prove(f, "No one ds gives both your dq and your dk.");
         f->asks =
             "In s[i][j] = q[i] k[j] / sqrt(D), what is the factor of q[i], what that of k[j], "
@@ -297,14 +284,14 @@ static bool are_of_scores(const SeenList *list) {
 static void find_weights(const SeenList *list, const Seen *s, Finding *f) {
     if (holds(list, rows_are_weights)) {
         if (are_of_scores(list)) {
-            show(f, s, "s", NULL, NULL);
+            stages_show(f, s->call, "s", NULL, NULL);
             stages_prove(f, "Each row of your weights, as dv has them, is a softmax, but of other "
                             "scores.");
             f->asks = "Which numbers does forward multiply, over which index does it add, and what "
                       "does it do before exp?";
             return;
         }
-        show(f, s, "p", NULL, &s->p);
+        stages_show(f, s->call, "p", NULL, &s->p);
         stages_prove(f, "dv has other weights than forward.");
         f->asks = "What does forward do to a score before exp, and after it?";
         return;
@@ -312,7 +299,7 @@ static void find_weights(const SeenList *list, const Seen *s, Finding *f) {
     int row = 0;
     for (int i = 1; i < s->p.rows; i++)
         if (fabs(matrix_row_sum(&s->p, i) - 1) > fabs(matrix_row_sum(&s->p, row) - 1)) row = i;
-    show(f, s, "p", NULL, &s->p);
+    stages_show(f, s->call, "p", NULL, &s->p);
     stages_prove(f, "The weights of query %d, as dv has them, have the sum %.6g.", row,
                  matrix_row_sum(&s->p, row));
     f->asks = "By what is each exp divided, and is that number complete at that time?";
@@ -320,11 +307,11 @@ static void find_weights(const SeenList *list, const Seen *s, Finding *f) {
 
 static void find_nan(const SeenList *list, const Seen *s, Finding *f) {
     if (holds(list, dq_is_right) && holds(list, dk_is_right))
-        show(f, s, "dv", "s, p, dp, ds, dq and dk", NULL);
-    else if (!holds(list, dv_is_right)) show(f, s, "p", NULL, NULL);
-    else if (holds(list, dk_is_right)) show(f, s, "dq", "s, p, dp and ds", NULL);
-    else if (holds(list, dq_is_right)) show(f, s, "dk", "s, p, dp and ds", NULL);
-    else show(f, s, "dp", "s and p", NULL);
+        stages_show(f, s->call, "dv", "s, p, dp, ds, dq and dk", NULL);
+    else if (!holds(list, dv_is_right)) stages_show(f, s->call, "p", NULL, NULL);
+    else if (holds(list, dk_is_right)) stages_show(f, s->call, "dq", "s, p, dp and ds", NULL);
+    else if (holds(list, dq_is_right)) stages_show(f, s->call, "dk", "s, p, dp and ds", NULL);
+    else stages_show(f, s->call, "dp", "s and p", NULL);
 }
 
 /* A row of 0 is one that dv has not summed; a transposed p is dv's own mistake. */
@@ -365,7 +352,7 @@ static void find_in(const SeenList *list, Finding *f) {
     } else if (holds(list, dv_is_right)) {
         find_behind_p(list, s, f);
     } else if (holds(list, dq_is_right) && holds(list, dk_is_right)) {
-        show(f, s, "dv", "s, p, dp, ds, dq and dk", NULL);
+        stages_show(f, s->call, "dv", "s, p, dp, ds, dq and dk", NULL);
         stages_prove(f, "dq and dk are right, so p is, if dv uses the same.");
         f->asks = "Which part of v[j] does query i take?";
     } else if (holds(list, rows_are_right_or_zero) || holds(list, is_transposed)) {

@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void show(Finding *f, int call, const char *stage, const char *proved, const Matrix *mine) {
-    f->stage = stage;
-    f->proved = proved;
-    f->call = call;
-    f->seen = mine != NULL;
-    if (mine) f->mine = *mine;
-}
-
 /* Numbers by which a gradient is divided here. */
 static bool is_moderate(const Matrix *w) {
     for (int j = 0; j < w->columns; j++)
@@ -73,12 +65,6 @@ typedef struct {
     int n;
 } Norms;
 
-static bool is_same(const Evidence *evidence, int call, int array) {
-    const Matrix mine = stages_mine(evidence, call, array);
-    const Matrix right = stages_right(evidence, call, array);
-    return matrix_same(&mine, &right, 1e-7);
-}
-
 static void read_one_hot(const Evidence *evidence, int first, Norm *s) {
     s->xhat = matrix_zeros(s->rows, s->n);
     for (int i = 0; i < s->rows; i++) s->jacobian[i] = matrix_zeros(s->n, s->n);
@@ -109,9 +95,9 @@ static bool look_at_norm(const Evidence *evidence, int call, Norm *s) {
     if (!is_moderate(&s->w)) return false;
     for (int i = 0; i < s->rows; i++)
         if (!(s->right[VAR].x[i][0] > 1e-3 * s->eps)) return false;
-    s->dx_right = is_same(evidence, call, DX);
-    s->dw_right = is_same(evidence, call, DW);
-    s->db_right = is_same(evidence, call, DB);
+    s->dx_right = stages_is_right(evidence, call, DX);
+    s->dw_right = stages_is_right(evidence, call, DW);
+    s->db_right = stages_is_right(evidence, call, DB);
     const Matrix dx = stages_mine(evidence, call, DX), twice = matrix_scaled(&dx, 2);
     const Matrix doubled = stages_mine(evidence, call + 1, DX);
     s->doubles = matrix_same(&doubled, &twice, 1e-7);
@@ -266,7 +252,7 @@ static bool dx_is_made_of_sums(const Norm *s) {
 static void find_dxhat(const Norm *s, bool outside, Finding *f) {
     const Matrix right = right_jacobian(s, 0), a = matrix_columns(&s->jacobian[0], 0, 1);
     const Matrix b = matrix_columns(&right, 0, 1);
-    show(f, s->call, "dxhat", "mean, var, sd and xhat", NULL);
+    stages_show(f, s->call, "dxhat", "mean, var, sd and xhat", NULL);
     if (outside)
         stages_prove(f, "Each dx[i][j] is w[j] times what it should be for a w of 1 everywhere.");
     else
@@ -288,7 +274,7 @@ static void find_shares(const Norms *list, const Norm *s, Finding *f) {
             row = i;
     const bool sums = norms_hold(list, sums_may_be_right);
     shares_of(s, row, share);
-    show(f, s->call, sums ? "dx" : "sums", "mean, var, sd and xhat", NULL);
+    stages_show(f, s->call, sums ? "dx" : "sums", "mean, var, sd and xhat", NULL);
     stages_prove(f,
                  "dx = (g - mean(g) - xhat mean(g xhat)) / sd with g = dy w; of these three row %d "
                  "has %.6g, %.6g and %.6g times the right share.",
@@ -300,29 +286,29 @@ static void find_shares(const Norms *list, const Norm *s, Finding *f) {
 static void find_dx(const Norms *list, const Norm *s, Finding *f) {
     static const char *const proved = "mean, var, sd and xhat";
     if (!norms_hold(list, dx_is_finite)) {
-        show(f, s->call, "sums", proved, NULL);
+        stages_show(f, s->call, "sums", proved, NULL);
     } else if (norms_hold(list, has_own_rows) && norms_hold(list, has_shares)) {
         find_shares(list, s, f);
     } else if (norms_hold(list, has_own_rows) &&
                (norms_hold(list, has_another_g) || norms_hold(list, has_w_outside))) {
         find_dxhat(s, !norms_hold(list, has_another_g), f);
     } else if (!norms_hold(list, dx_doubles)) {
-        show(f, s->call, "dxhat", proved, NULL);
+        stages_show(f, s->call, "dxhat", proved, NULL);
         stages_prove(f, "dx does not double when dy doubles.");
         f->asks = "How often is dy a factor of each term?";
     } else if (!norms_hold(list, has_own_rows)) {
-        show(f, s->call, "sums", proved, NULL);
+        stages_show(f, s->call, "sums", proved, NULL);
         stages_prove(f, "A row of your dx changes with dy of another row.");
         f->asks = "What is in the sums of a row when it begins?";
     } else if (norms_hold(list, dx_is_made_of_sums)) {
-        show(f, s->call, "dx", proved, NULL);
+        stages_show(f, s->call, "dx", proved, NULL);
         stages_prove(
             f,
             "Each row of dx is what the right mean(g) and mean(g xhat) give with other factors.");
         f->asks = "Which number of its own does each element of dx have beside each of the two "
                   "means?";
     } else {
-        show(f, s->call, "sums", proved, NULL);
+        stages_show(f, s->call, "sums", proved, NULL);
         stages_prove(f, "dx is not made of mean(g) and mean(g xhat), whatever their factors.");
         f->asks = "Over which terms does each of the two sums go, and are they complete when they "
                   "are used?";
@@ -421,7 +407,7 @@ static void find_xhat(const Norms *list, Finding *f) {
             for (int row = 0; row < list->input[i].rows; row++) {
                 const Norm *s = &list->input[i];
                 if (wrong_stage_of_row(s, row) != order[k]) continue;
-                show(f, s->call, name[order[k]], proved[order[k]], NULL);
+                stages_show(f, s->call, name[order[k]], proved[order[k]], NULL);
                 if (matrix_is_finite(&s->xhat)) say_row_of_xhat(s, row, order[k], f);
                 return;
             }
@@ -433,11 +419,11 @@ static void find_in_norms(const Norms *list, Finding *f) {
     while (s < list->input + list->n && s->dx_right && s->dw_right && s->db_right) s++;
     if (s == list->input + list->n) return;
     if (dx && !dw) {
-        show(f, s->call, "dw", "mean, var, sd, xhat, dxhat, sums and dx", NULL);
+        stages_show(f, s->call, "dw", "mean, var, sd, xhat, dxhat, sums and dx", NULL);
         stages_prove(f, "dx is right, so xhat is, if dw uses the same.");
         f->asks = "By what is w[j] multiplied in forward, and in how many rows?";
     } else if (dx) {
-        show(f, s->call, "db", "mean, var, sd, xhat, dxhat, sums, dx and dw", NULL);
+        stages_show(f, s->call, "db", "mean, var, sd, xhat, dxhat, sums, dx and dw", NULL);
         f->asks = "In which elements of y is b[j], and what is its factor there?";
     } else if (norms_hold(list, xhat_is_right)) {
         find_dx(list, s, f);
@@ -520,9 +506,9 @@ static bool look_at_additive(const Evidence *evidence, int call, Additive *s) {
     s->t = matrix_zeros(Q * K, H);
     s->of_dq = s->t;
     s->of_dk = s->t;
-    s->dq_right = is_same(evidence, call, DQ);
-    s->dk_right = is_same(evidence, call, DK);
-    s->dw_right = is_same(evidence, call, ADDITIVE_DW);
+    s->dq_right = stages_is_right(evidence, call, DQ);
+    s->dk_right = stages_is_right(evidence, call, DK);
+    s->dw_right = stages_is_right(evidence, call, ADDITIVE_DW);
     const Matrix once = stages_mine(evidence, call, DQ), twice = matrix_scaled(&once, 2);
     const Matrix doubled = stages_mine(evidence, call + 1, DQ);
     s->doubles = matrix_same(&doubled, &twice, 1e-7);
@@ -573,7 +559,7 @@ static void find_du(const Additive *s, Finding *f) {
                 column = h;
             }
         }
-    show(f, s->call, "du", "t", NULL);
+    stages_show(f, s->call, "du", "t", NULL);
     stages_prove(
         f,
         "Where one ds[i][j] alone is 1, dq[i][h] is w[h] times a number that should be 1 - "
@@ -590,19 +576,19 @@ static void find_in_additives(const Additives *list, Finding *f) {
     while (s < list->input + list->n && s->dq_right && s->dk_right && s->dw_right) s++;
     if (s == list->input + list->n) return;
     if (dq && dk) {
-        show(f, s->call, "dw", "t, du, dq and dk", NULL);
+        stages_show(f, s->call, "dw", "t, du, dq and dk", NULL);
         stages_prove(f, "dq and dk are right, so t is, if dw uses the same.");
         f->asks = "By what is w[h] multiplied, and in how many scores?";
     } else if (additives_hold(list, has_right_terms)) {
-        show(f, s->call, dq ? "dk" : "dq", "t and du", NULL);
+        stages_show(f, s->call, dq ? "dk" : "dq", "t and du", NULL);
         stages_prove(f, "Each term that is in your sums is right, but some are missing.");
         f->asks = "In how many scores is this number, and what does = do to the terms before?";
     } else if (dw && !dq && !dk && !additives_hold(list, dq_doubles)) {
-        show(f, s->call, "du", "t", NULL);
+        stages_show(f, s->call, "du", "t", NULL);
         stages_prove(f, "dq does not double when ds doubles.");
         f->asks = "By what is the slope of a tanh multiplied on its way to q?";
     } else if (dw && (dq || dk || !additives_hold(list, has_one_slope))) {
-        show(f, s->call, dq ? "dk" : "dq", dq || dk ? "t and du" : "t", NULL);
+        stages_show(f, s->call, dq ? "dk" : "dq", dq || dk ? "t and du" : "t", NULL);
         if (dq || dk) stages_prove(f, "dw and %s are right.", dq ? "dq" : "dk");
         else stages_prove(f, "dq and dk are made of other slopes of the tanh.");
         f->asks = dq ? "In which scores is k[j], and what is dk[j] the sum over?"
@@ -610,7 +596,7 @@ static void find_in_additives(const Additives *list, Finding *f) {
     } else if (dw) {
         find_du(s, f);
     } else {
-        show(f, s->call, "t", NULL, NULL);
+        stages_show(f, s->call, "t", NULL, NULL);
         stages_prove(f, "dw is a sum of ds[i][j] times something that is not tanh(q[i] + k[j]).");
         f->asks = "Of which two numbers does forward take the tanh, and is it in both loops?";
     }

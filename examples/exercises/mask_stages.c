@@ -5,12 +5,6 @@
 
 #include <math.h>
 
-static void show(Finding *f, int call, const char *stage, const char *proved) {
-    f->stage = stage;
-    f->proved = proved;
-    f->call = call;
-}
-
 /* ---- 5 masked softmax ---------------------------------------------------------------------------
  */
 
@@ -66,25 +60,25 @@ static void find_of_kept(const Evidence *evidence, int call, Finding *f) {
     const double factor = matrix_factor(&mine, &right, 1e-7);
     double a, b;
     if (is_zero(&mine)) {
-        show(f, call, "mask", NULL);
+        stages_show(f, call, "mask", NULL, NULL);
         stages_prove(f, "dx is 0 everywhere, where keep is true everywhere.");
         f->asks = "Which elements of y are 0: those with keep true or false?";
     } else if (!isnan(factor)) {
-        show(f, call, "scale", "sum");
+        stages_show(f, call, "scale", "sum", NULL);
         stages_prove(f,
                      "Where keep is true everywhere, dx is %.6g times what it should be, with s "
                      "= %.6g.",
                      factor, s);
         f->asks = "If x[i] grows by 1, by how much does the score s x[i] grow?";
     } else if (fit_sum(c, &mine, &a, &b) && fabs(a - s) < 1e-7) {
-        show(f, call, "sum", NULL);
+        stages_show(f, call, "sum", NULL, NULL);
         f->seen = true;
         f->mine = matrix_zeros(1, 1);
         f->mine.x[0][0] = b / s;
         stages_prove(f, "dx is s y (dy - S) of another number S.");
         f->asks = "If x[i] grows, by how much does each of the kept y[j] shrink?";
     } else {
-        show(f, call, "dx", NULL);
+        stages_show(f, call, "dx", NULL, NULL);
         stages_prove(f, "dx is not made of s y dy and y.");
         f->asks = "By which numbers is dy[i] multiplied, and by which the sum?";
     }
@@ -92,11 +86,10 @@ static void find_of_kept(const Evidence *evidence, int call, Finding *f) {
 
 static bool is_right(const Evidence *evidence, int call, int array) {
     const Matrix mine = stages_mine(evidence, call, array);
-    Matrix right = stages_right(evidence, call, array);
-    for (int j = 0; evidence->e->is_zero && j < right.columns; j++)
+    for (int j = 0; evidence->e->is_zero && j < mine.columns; j++)
         if (evidence->e->is_zero(&evidence->right->call[call], j) && mine.x[0][j] != 0)
             return false;
-    return matrix_same(&mine, &right, 1e-7);
+    return stages_is_right(evidence, call, array);
 }
 
 /* A smaller input, but one of 2 says little: with one kept element its dx is 0. */
@@ -120,7 +113,7 @@ static void find_masked(const Evidence *evidence, Finding *f) {
         if (!keeps_all(c) && shows_more(evidence, call, masked)) masked = call;
     }
     if (masked < 0) return;
-    show(f, masked, "mask", "sum and scale, where nothing is masked");
+    stages_show(f, masked, "mask", "sum and scale, where nothing is masked", NULL);
     stages_prove(f, "dx is right where keep is true everywhere.");
     f->asks = "What should dx be where keep is false, and which elements are in the sum?";
 }
@@ -150,7 +143,7 @@ static void find_dropout(const Evidence *evidence, Finding *f) {
         if (scale < 0) scale = call;
         for (int i = 0; i < mine.columns; i++)
             if ((mine.x[0][i] != 0) != (right.x[0][i] != 0)) {
-                show(f, call, "mask", NULL);
+                stages_show(f, call, "mask", NULL, NULL);
                 stages_prove(f, "kept[%d] is %s, and your dx[%d] is %s.", i,
                              kept[i] ? "true" : "false", i, kept[i] ? "0" : "not 0");
                 f->asks = "Which x[i] are in y, those with kept true or false?";
@@ -158,7 +151,7 @@ static void find_dropout(const Evidence *evidence, Finding *f) {
             }
     }
     if (scale < 0) return;
-    show(f, scale, "scale", "mask");
+    stages_show(f, scale, "scale", "mask", NULL);
     stages_prove(f, "Your dx is 0 where it should be, and only there.");
     f->asks = "What does forward do to an element that it keeps?";
 }

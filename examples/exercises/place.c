@@ -133,10 +133,6 @@ static bool compiler_runs(Place *place) {
 #define COMPILES "-std=gnu11", "-O0", "-Wall"
 #endif
 
-static bool has_worked(ProcessResult result) {
-    return result.end == PROCESS_ENDED && result.status == 0;
-}
-
 /* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
 bool place_compile_kit(const Place *place, const char *from, const char *name) {
     char file[PATH_SIZE], object[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
@@ -156,7 +152,7 @@ bool place_compile_kit(const Place *place, const char *from, const char *name) {
     argv[n] = NULL;
     const Program program = {(char *const *)argv, folder, messages, COMPILER_SECONDS, .own = true};
     const ProcessResult result = process_run(&program);
-    return has_worked(result);
+    return process_succeeded(result);
 }
 
 /* Runs the compiler with these words, as the programs' user, in a folder of the place. */
@@ -191,7 +187,7 @@ static ProcessResult compile_with(const Place *place, const char *file, const ch
 static ProcessResult compile(const Place *place, const char *file, const char *folder) {
     char path[PATH_SIZE];
     const ProcessResult result = compile_with(place, file, folder, "-fsanitize=bounds");
-    if (has_worked(result)) return result;
+    if (process_succeeded(result)) return result;
     place_path(place, folder, "messages", "", path);
     char *text = submission_read(path, 1 << 20);
     const bool unknown = text && strstr(text, "fsanitize");
@@ -241,9 +237,10 @@ static ProcessResult make_program(const Place *place, const Exercise *e, const c
     ProcessResult result = compile(place, file, folder);
     place_path(place, folder, "messages", "", path);
     read_messages(path, messages, size);
-    if (!has_worked(result)) return result;
+    if (!process_succeeded(result)) return result;
     result = link_program(place, e, folder);
-    if (!has_worked(result)) read_messages(path, messages, size); /* else the warnings stay */
+    if (!process_succeeded(result))
+        read_messages(path, messages, size); /* else the warnings stay */
     return result;
 }
 
@@ -337,7 +334,7 @@ bool place_can_compile(const Place *place, const Exercise *e) {
     if (!process_make_folder_in(place->folder, name, true, path, sizeof path)) return false;
     if (!write_text(place, text, line.text)) return false;
     near_path(place, kit, text, "", file);
-    return has_worked(make_program(place, e, file, name, messages, sizeof messages));
+    return process_succeeded(make_program(place, e, file, name, messages, sizeof messages));
 }
 
 static bool fill_kit(const Place *place, char *sentence, size_t size) {

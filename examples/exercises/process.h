@@ -20,6 +20,10 @@ typedef struct {
     int status; /* the exit status or the signal */
 } ProcessResult;
 
+static inline bool process_succeeded(ProcessResult result) {
+    return result.end == PROCESS_ENDED && result.status == 0;
+}
+
 /* Compilers speak English, and Ctrl-C sets process_interrupted; then every program is stopped.
  * Where the marker is root, the programs run as this user; NULL: as nobody. False with a sentence
  * if there is no such user. */

@@ -142,9 +142,8 @@ static bool look(const Evidence *evidence, int call, Seen *s) {
     values(evidence->e, c, s->right);
     if (!can_be_solved(evidence, s)) return false;
     for (int k = DX; k <= DWO; k++) {
-        const Matrix right = stages_right(evidence, call, k);
         output[k] = stages_mine(evidence, call, k);
-        s->right_output[k] = matrix_same(&output[k], &right, 1e-7);
+        s->right_output[k] = stages_is_right(evidence, call, k);
     }
     solve(s, output, s->mine);
     for (int k = O; k < STAGES_BEFORE_OUTPUTS; k++)
@@ -172,11 +171,7 @@ static bool is_right_output(const SeenList *list, int output) {
 }
 
 static void show(Finding *f, const Seen *s, const char *stage, const char *proved, int mine) {
-    f->stage = stage;
-    f->proved = proved;
-    f->call = s->call;
-    f->seen = mine >= 0;
-    if (mine >= 0) f->mine = s->mine[mine];
+    stages_show(f, s->call, stage, proved, mine >= 0 ? &s->mine[mine] : NULL);
 }
 
 /* ---- o is wrong ---------------------------------------------------------------------------------

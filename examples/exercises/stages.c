@@ -53,6 +53,21 @@ Matrix stages_right(const Evidence *evidence, int call, int array) {
     return matrix_of(evidence->e, &evidence->right->call[call], array);
 }
 
+bool stages_is_right(const Evidence *evidence, int call, int array) {
+    const Matrix mine = stages_mine(evidence, call, array);
+    const Matrix right = stages_right(evidence, call, array);
+    return matrix_same(&mine, &right, 1e-7);
+}
+
+void stages_show(Finding *finding, int call, const char *stage, const char *proved,
+                 const Matrix *mine) {
+    finding->stage = stage;
+    finding->proved = proved;
+    finding->call = call;
+    finding->seen = mine != NULL;
+    if (mine) finding->mine = *mine;
+}
+
 void stages_prove(Finding *finding, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

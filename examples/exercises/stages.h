@@ -73,6 +73,12 @@ int stages_one_hot(const Evidence *evidence, int call);
 /* An output of the student's, and the right one. */
 Matrix stages_mine(const Evidence *evidence, int call, int array);
 Matrix stages_right(const Evidence *evidence, int call, int array);
+/* Is it right, within 1e-7? */
+bool stages_is_right(const Evidence *evidence, int call, int array);
+/* What is found: on which call which stage is wrong. mine: the student's numbers; NULL: they are
+ * not known. */
+void stages_show(Finding *finding, int call, const char *stage, const char *proved,
+                 const Matrix *mine);
 __attribute__((format(printf, 2, 3))) void stages_prove(Finding *finding, const char *format, ...);
 
 #endif

@@ -65,10 +65,6 @@ static void explain_compiler(Trial *trial, const Exercise *e, const Place *place
         end(trial, TRIAL_NO_COMPILE, "the compiler did not end");
 }
 
-static bool has_compiled(ProcessResult result) {
-    return result.end == PROCESS_ENDED && result.status == 0;
-}
-
 void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
     enum { MESSAGES = 1 << 18 };
     char name[64], folder[PATH_SIZE];
@@ -92,12 +88,12 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         return;
     }
     ProcessResult result = place_compile(place, e, messages, MESSAGES);
-    for (int less = 1; e->file && !has_compiled(result) && scratch_write_less(place, e, less);
+    for (int less = 1; e->file && !process_succeeded(result) && scratch_write_less(place, e, less);
          less++)
         result = place_compile(place, e, messages, MESSAGES);
     process_keep(folder, trial->program);
     const char *file = e->file ? e->file : name;
-    if (has_compiled(result)) read_warning(trial, messages, name);
+    if (process_succeeded(result)) read_warning(trial, messages, name);
     else explain_compiler(trial, e, place, result, messages, file);
     free(messages);
 }
