@@ -382,8 +382,8 @@ bool tape_register_hook(int i, void (*hook)(const AgCall *call, Tensor *dy, Tens
  * gradient. */
 bool tape_vjp(int i, const Tensor *dy, Tensor **dx);
 /* Computes the result of line i once more, a new reference, from the inputs as they are now. An op
- * that draws, such as dropout, uses the numbers that it drew the first time. NULL with an error if
- * the result of line i requires no gradient. */
+ * that draws, such as dropout, uses the numbers that it drew the first time: NULL with an error if
+ * its result requires no gradient, since then they were not kept. */
 Tensor *tape_forward(int i);
 /* Writes the tape after a backward pass as JSON, for a page that shows backpropagation
  * (build/explain --tape). The tape must have kept its gradients (tape_keep_grads). JSON of more

@@ -103,8 +103,12 @@ static Tensor *forward_again(const Node *n) {
 }
 
 Tensor *tape_forward(int i) {
-    const Node *n = node_of("tape_forward", i);
-    if (!n) return NULL;
+    const Node *n = tensor_pending() ? NULL : ag_node(i);
+    if (!n) return tensor_fail("tape_forward: the open recording tape has no line %d", i);
+    if (!n->op->forward) return tensor_fail("tape_forward: line %d is no op", i);
+    if (n->op->draws && !n->out->grad_fn)
+        return tensor_fail("tape_forward: line %d, %s, has no gradient, so its draw was not kept",
+                           i, node_name(n));
     for (int k = 0; k < n->n_in; k++)
         if (n->in[k] && !tensor_check_readable("tape_forward", n->in[k])) return NULL;
     return forward_again(n);

@@ -33,8 +33,7 @@ static Tensor *typed(const Lesson *l, Tensor *x) {
     return y;
 }
 
-/* The index of element i, row-major. */
-static Shape place(Shape shape, int64_t i) {
+Shape lesson_place(Shape shape, int64_t i) {
     Shape index = {.ndim = shape.ndim};
     for (int d = shape.ndim - 1; d >= 0; d--) {
         index.dim[d] = i % shape.dim[d];
@@ -51,7 +50,7 @@ static void edit(const Lesson *l, Tensor *x) {
         if (e->index < 0 || e->index >= tensor_numel(x))
             tensor_fail("lesson %d: %s is %s: it has no element %" PRId64, l->number, e->name,
                         tensor_shape_text(x->shape), e->index);
-        else tensor_set_at(x, e->value, place(x->shape, e->index));
+        else tensor_set_at(x, e->value, lesson_place(x->shape, e->index));
     }
 }
 
@@ -140,7 +139,7 @@ Tensor *lesson_loss(Tensor *y, Tensor *t) {
 
 double lesson_element(const Tensor *x, int64_t i) {
     if (!x || i >= tensor_numel(x)) return (double)NAN;
-    return tensor_get_at(x, place(x->shape, i));
+    return tensor_get_at(x, lesson_place(x->shape, i));
 }
 
 double lesson_value(const char *name, int64_t i) { return lesson_element(tensor_on_tape(name), i); }
@@ -161,6 +160,14 @@ static int find_aliases(const Lesson *l, RuleAlias *aliases) {
     if (l->options.size > 0)
         aliases[n++] = (RuleAlias){.alias = "d", .number = (double)l->options.size};
     return n;
+}
+
+Tensor *lesson_tensor(const Lesson *l, const char *name) {
+    const NamePair *shorts = l->kind->shorts;
+    Tensor *x = tensor_on_tape(name);
+    for (int i = 0; i < LESSON_SHORTS && shorts[i].name && !x; i++)
+        if (strcmp(shorts[i].other, name) == 0) x = tensor_on_tape(shorts[i].name);
+    return x;
 }
 
 /* Plants a formula of the options. One that does not fit is left out with options.any_lesson. */
@@ -299,7 +306,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
         if (!l->rule) return tensor_fail("there is no rule \"%s\"", options.rule);
     }
     l->any_rule = l->rule || options.num_formulas > 0;
-    if (options.train || kind->shows_losses) train_for_losses(l);
+    if (options.train || (kind->shows_losses && !options.only_tape)) train_for_losses(l);
     train(l, l->options.step, NULL);
     tape_begin();
     tape_keep_grads(true);
@@ -412,6 +419,7 @@ char *lesson_box_as_json(int number, LessonOptions options) {
     char *json;
     FILE *file = data_open(&json);
     options.train = false;
+    options.only_tape = true;
     if (lesson_open(&lesson, number, options) && file) {
         fprintf(file, "{\"box\":{\"help\":[");
         write_help(file);

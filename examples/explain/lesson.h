@@ -125,6 +125,11 @@ void lesson_let_go(Lesson *lesson);
 /* Element i, row-major, of a tensor or of its gradient; NaN if there is none. */
 double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, int64_t i);
 
+/* A tensor on the open tape, by its name or by the lesson's short one; NULL if there is none. */
+Tensor *lesson_tensor(const Lesson *lesson, const char *name);
+
+/* The index of element i, row-major. */
+Shape lesson_place(Shape shape, int64_t i);
 /* Element i of x, row-major; NaN if there is none. */
 double lesson_element(const Tensor *x, int64_t i);
 

@@ -4,6 +4,7 @@
 #include "json.h"
 #include "lesson.h"
 #include "play.h"
+#include "probe.h"
 #include "recording.h"
 
 #include <stdlib.h>
@@ -24,6 +25,7 @@ typedef struct {
     LessonOptions options;
     LessonEdit *edits; /* memory for one edit per line of the request */
     bool box;          /* only what a box for a rule needs */
+    Probe probe;       /* only a forward for other numbers */
 } Asked;
 
 /* "3" or, for its second half, "3b". */
@@ -43,6 +45,8 @@ static bool take_setting(void *context, const char *key, const char *value) {
     if (strcmp(key, "lesson") == 0) return read_lesson_name(value, asked);
     if (strcmp(key, "box") == 0) asked->box = strcmp(value, "0") != 0;
     if (strcmp(key, "box") == 0) return true;
+    if (strcmp(key, "probe") == 0) return probe_read(&asked->probe, value);
+    if (strcmp(key, "show") == 0) return probe_show(&asked->probe, value);
     if (strcmp(key, "set") != 0) return lesson_set(&asked->options, key, value);
     return lesson_read_edit(&asked->edits[asked->options.num_edits++], value);
 }
@@ -51,9 +55,17 @@ static bool take_setting(void *context, const char *key, const char *value) {
 static bool read_request(char *text, Asked *asked) {
     if (!settings_read(text, take_setting, asked)) return false;
     if (asked->lesson == 0) return tensor_fail("the request names no lesson");
+    if (asked->probe.num_shown > 0 && !asked->probe.tensor)
+        return tensor_fail("show %s: the request has no probe", asked->probe.shown[0]);
     const char *refused = lesson_refuses(asked->lesson, &asked->options);
     if (refused) tensor_fail("lesson %d takes no %s", asked->lesson, refused + strlen("--"));
     return !refused;
+}
+
+static char *answer_asked(const Asked *asked) {
+    if (asked->probe.tensor) return probe_as_json(asked->lesson, asked->options, &asked->probe);
+    if (asked->box) return lesson_box_as_json(asked->lesson, asked->options);
+    return lessons_as_json(asked->lesson, asked->lesson, asked->options);
 }
 
 static char *answer_as_json(char *text) {
@@ -63,9 +75,7 @@ static char *answer_as_json(char *text) {
     Asked asked = {.options = LESSON_OPTIONS, .edits = calloc(lines, sizeof *asked.edits)};
     asked.options.edits = asked.edits;
     if (!asked.edits) tensor_fail("out of memory for a request of %zu lines", lines);
-    else if (read_request(text, &asked))
-        json = asked.box ? lesson_box_as_json(asked.lesson, asked.options)
-                         : lessons_as_json(asked.lesson, asked.lesson, asked.options);
+    else if (read_request(text, &asked)) json = answer_asked(&asked);
     free(asked.edits);
     return json;
 }

@@ -44,6 +44,22 @@
  * formula, the exercise in C, and the names that a formula can use (rule_plant.h). So it is also
  * the way to check a formula while it is typed.
  *
+ * With "probe INDEX FROM TO POINTS NAME" the answer has no lesson, but what its forward computes if
+ * another number is added to one element of a leaf or result: FROM, TO, and what lies between, at
+ * equal distances. NAME is a name on the tape, or a short one, as Z. "show NAME" asks for the
+ * numbers of a tensor, too, and may be given several times:
+ *
+ *     lesson 2
+ *     probe 3 -3 3 61 Z
+ *     show A
+ *
+ *     {"probe":{"losses":[61 numbers],
+ *     "shown":[{"name":"A","moved":[3,4,5],"values":[[61 numbers],[61],[61]]}]}}
+ *
+ * moved: the elements, row-major, that are another number than on the tape at some point; values:
+ * for each of them its numbers. All other elements stay as they are. The other settings and edits
+ * hold.
+ *
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H
 #define TAPEHEAD_EXAMPLES_LIVE_H

@@ -28,6 +28,7 @@ typedef struct {
     signed char causal; /* 1: yes, -1: no, 0: the lesson's own; in use, 1 or 0 */
     bool no_scale, no_mask, lengths, window, additive, float32;
     bool train;        /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
+    bool only_tape;    /* a lesson that shows the losses of training leaves them out */
     const char *rule;  /* a known mistake (wrong.h), or NULL */
     const char *words; /* of the tokens, between blanks (words.h); NULL: the lesson's own */
     char part;         /* 'b': the second half of lesson 3, and 'a' the first; 0: both */

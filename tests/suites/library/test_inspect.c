@@ -167,7 +167,7 @@ START_TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {
     FAILS(tape_forward(4), "tape_forward: the open recording tape has no line 4");
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
-    ag_gt(x, x);
+    Tensor *greater = ag_gt(x, x);
     FAILS(tape_vjp(1, x, dx), "tape_vjp: line 1, gt, has no gradient");
     FAILS(tape_vjp(0, wrong, dx),
           "tape_vjp: y is float64 (2,) and dy is float64 (3,): shapes and types must be equal");
@@ -180,8 +180,15 @@ START_TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {
     ag_let_go(y);
     ck_assert_ptr_null(tape_forward(2)); /* its input was let go */
     expect_error_like("tape_forward: ", "was let go");
+    Tensor *again = tape_forward(1); /* needs no gradient */
+    ck_assert(again && again != greater && tensor_get(again, 0) == 0);
+    ag_dropout(wrong, 0.5);
+    FAILS(tape_forward(4),
+          "tape_forward: line 4, dropout, has no gradient, so its draw was not kept");
+    tape_own(tensor_ones(SCALAR));
+    FAILS(tape_forward(5), "tape_forward: line 5 is no op");
     tape_end();
-    RELEASE(wrong, x);
+    RELEASE(wrong, x, again);
 }
 END_TEST
 
