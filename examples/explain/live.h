@@ -46,17 +46,20 @@
  *
  * With "probe INDEX FROM TO POINTS NAME" the answer has no lesson, but what its forward computes if
  * another number is added to one element of a leaf or result: FROM, TO, and what lies between, at
- * equal distances. NAME is a name on the tape, or a short one, as Z. "show NAME" asks for the
- * numbers of a tensor, too, and may be given several times:
+ * equal distances. NAME is a name on the tape, or a short one, as Z. Several such lines change
+ * elements of one tensor at once. "show NAME" asks for the numbers of a tensor, too, and may be
+ * given several times:
  *
  *     lesson 2
  *     probe 3 -3 3 61 Z
+ *     probe 4 0.5 0.5 61 Z
  *     show A
  *
- *     {"probe":{"losses":[61 numbers],
+ *     {"probe":{"losses":[61 numbers],"slopes":[61 numbers],
  *     "shown":[{"name":"A","moved":[3,4,5],"values":[[61 numbers],[61],[61]]}]}}
  *
- * moved: the elements, row-major, that are another number than on the tape at some point; values:
+ * slopes: how fast the loss changes with the element of the first line, from two losses near the
+ * point; moved: the elements, row-major, that are another number than on the tape at some point; values:
  * for each of them its numbers. All other elements stay as they are. The other settings and edits
  * hold.
  *

@@ -13,23 +13,39 @@
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
+/* All cells are of one tensor, and have as many points. */
+static bool is_as_before(const Probe *p, const char *tensor, long points) {
+    if (p->num_cells == 0) return true;
+    if (strcmp(tensor, p->tensor) != 0 || points != p->points)
+        return tensor_fail("probe of %s, %ld points: the request has one of %s, %d points", tensor,
+                           points, p->tensor, p->points);
+    if (p->num_cells == PROBE_CELLS)
+        return tensor_fail("probe of %s: at most %d elements can change at once", tensor,
+                           PROBE_CELLS);
+    return true;
+}
+
 bool probe_read(Probe *p, const char *text) {
+    ProbeCell cell;
     char *end;
     char *name;
     errno = 0;
-    p->index = strtoll(text, &end, 10);
-    p->from = strtod(end, &end);
-    p->to = strtod(end, &end);
+    cell.index = strtoll(text, &end, 10);
+    cell.from = strtod(end, &end);
+    cell.to = strtod(end, &end);
     const long points = strtol(end, &name, 10);
-    if (errno || name == end || *name != ' ' || !name[1] || !isfinite(p->from) || !isfinite(p->to))
+    if (errno || name == end || *name != ' ' || !name[1] || !isfinite(cell.from) ||
+        !isfinite(cell.to))
         return tensor_fail("\"%s\" is no probe: it must be an index, two numbers, how many points, "
                            "and a name",
                            text);
     if (points < 1 || points > PROBE_POINTS)
         return tensor_fail("probe of %s: %ld points: it must be an integer from 1 to %d", name + 1,
                            points, PROBE_POINTS);
+    if (!is_as_before(p, name + 1, points)) return false;
     p->points = (int)points;
     p->tensor = name + 1;
+    p->cells[p->num_cells++] = cell;
     return true;
 }
 
@@ -127,14 +143,42 @@ static bool is_moved(const Series *s, int points, int64_t i) {
     return p < points;
 }
 
-/* x and everything after it, at each point. */
-static void run_points(Series *series, int n, const Probe *p, Tensor *x, const Path *path) {
-    const Shape place = lesson_place(x->shape, p->index);
-    const double before = tensor_get_at(x, place);
-    for (int i = 0; i < p->points && !tensor_error(); i++) {
-        const double share = p->points > 1 ? (double)i / (p->points - 1) : 0;
-        tensor_set_at(x, before + (p->from + (p->to - p->from) * share), place);
-        run_path(path);
+/* The tensor that changes, and what follows from it. */
+typedef struct {
+    const Probe *probe;
+    Tensor *x;
+    double before[PROBE_CELLS]; /* its elements on the tape */
+    Path path;
+} Run;
+
+/* Sets element number c of the probe's cells to its number at a point, and `more`. */
+static void set_cell(const Run *run, int c, int point, double more) {
+    const Probe *p = run->probe;
+    const ProbeCell *cell = &p->cells[c];
+    const double share = p->points > 1 ? (double)point / (p->points - 1) : 0;
+    const double added = cell->from + (cell->to - cell->from) * share;
+    tensor_set_at(run->x, run->before[c] + added + more, lesson_place(run->x->shape, cell->index));
+}
+
+static double loss_with(const Run *run, int point, double more, const Tensor *loss) {
+    set_cell(run, 0, point, more);
+    run_path(&run->path);
+    return tensor_error() ? (double)NAN : tensor_item(loss);
+}
+
+/* How fast the loss changes with the first cell, by a difference of two near losses. In float32
+ * they have half of the digits. */
+static double slope_at(const Run *run, int point, const Tensor *loss) {
+    const double h = run->x->dtype == F32 ? 1e-2 : 1e-5;
+    return (loss_with(run, point, h, loss) - loss_with(run, point, -h, loss)) / (2 * h);
+}
+
+/* series[0] is the loss. slopes: has room for each point. */
+static void run_points(const Run *run, Series *series, int n, double *slopes) {
+    for (int i = 0; i < run->probe->points && !tensor_error(); i++) {
+        for (int c = 1; c < run->probe->num_cells; c++) set_cell(run, c, i, 0);
+        slopes[i] = slope_at(run, i, series[0].x);
+        loss_with(run, i, 0, series[0].x);
         for (int s = 0; s < n && !tensor_error(); s++)
             tensor_to_doubles(series[s].x, series[s].numbers + (i + 1) * series[s].size);
     }
@@ -148,13 +192,14 @@ static const char *name_of(double x) {
     return x > 0 ? "\"Infinity\"" : "\"-Infinity\"";
 }
 
+static void write_number(FILE *file, const char *before, double x) {
+    fputs(before, file);
+    if (isfinite(x)) fprintf(file, "%.12g", x);
+    else fputs(name_of(x), file);
+}
+
 static void write_series(FILE *file, const Series *s, int points, int64_t i) {
-    for (int p = 0; p < points; p++) {
-        const double x = number_at(s, p, i);
-        putc(p ? ',' : '[', file);
-        if (isfinite(x)) fprintf(file, "%.12g", x);
-        else fputs(name_of(x), file);
-    }
+    for (int p = 0; p < points; p++) write_number(file, p ? "," : "[", number_at(s, p, i));
     putc(']', file);
 }
 
@@ -180,10 +225,12 @@ static void write_shown(FILE *file, const char *name, const Series *s, int point
 }
 
 /* series[0] is the loss. */
-static void write_answer(FILE *file, const Series *series, const Probe *p) {
+static void write_answer(FILE *file, const Series *series, const double *slopes, const Probe *p) {
     fprintf(file, "{\"probe\":{\"losses\":");
     write_series(file, &series[0], p->points, 0);
-    fprintf(file, ",\n\"shown\":[");
+    fprintf(file, ",\n\"slopes\":");
+    for (int i = 0; i < p->points; i++) write_number(file, i ? "," : "[", slopes[i]);
+    fprintf(file, "],\n\"shown\":[");
     for (int i = 0; i < p->num_shown; i++) {
         if (i) fprintf(file, ",\n");
         write_shown(file, p->shown[i], &series[i + 1], p->points);
@@ -196,21 +243,31 @@ static Tensor *find_tensor(const Lesson *l, const char *name) {
     return x ? x : tensor_fail("lesson %d has no tensor with the name %s", l->number, name);
 }
 
+/* Finds the tensor, its elements and its path. */
+static bool find_run(Run *run, const Lesson *l) {
+    const Probe *p = run->probe;
+    run->x = find_tensor(l, p->tensor);
+    if (run->x && run->x->dtype != F32 && run->x->dtype != F64)
+        tensor_fail("probe of %s: only a float can change by a little", p->tensor);
+    for (int c = 0; c < p->num_cells && !tensor_error(); c++) {
+        const int64_t i = p->cells[c].index;
+        if (i < 0 || i >= tensor_numel(run->x))
+            tensor_fail("lesson %d: %s is %s: it has no element %" PRId64, l->number, p->tensor,
+                        tensor_shape_text(run->x->shape), i);
+        else run->before[c] = lesson_element(run->x, i);
+    }
+    return !tensor_error() && find_path(&run->path, run->x);
+}
+
 static void probe_open_lesson(const Lesson *l, const Probe *p, FILE *file) {
     Series series[PROBE_SHOWN + 1] = {{0}};
-    Path path = {.count = 0};
-    Tensor *x = find_tensor(l, p->tensor);
-    if (x && (p->index < 0 || p->index >= tensor_numel(x)))
-        tensor_fail("lesson %d: %s is %s: it has no element %" PRId64, l->number, p->tensor,
-                    tensor_shape_text(x->shape), p->index);
-    else if (x && x->dtype != F32 && x->dtype != F64)
-        tensor_fail("probe of %s: only a float can change by a little", p->tensor);
-    bool done = !tensor_error() && find_path(&path, x) &&
-                series_begin(&series[0], find_tensor(l, "loss"), p->points);
+    double slopes[PROBE_POINTS];
+    Run run = {.probe = p};
+    bool done = find_run(&run, l) && series_begin(&series[0], find_tensor(l, "loss"), p->points);
     for (int i = 0; i < p->num_shown && done; i++)
         done = series_begin(&series[i + 1], find_tensor(l, p->shown[i]), p->points);
-    if (done) run_points(series, p->num_shown + 1, p, x, &path);
-    if (!tensor_error()) write_answer(file, series, p);
+    if (done) run_points(&run, series, p->num_shown + 1, slopes);
+    if (!tensor_error()) write_answer(file, series, slopes, p);
     for (int i = 0; i <= p->num_shown; i++) free(series[i].numbers);
 }
 

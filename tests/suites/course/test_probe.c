@@ -184,8 +184,37 @@ START_TEST(points) {
     ck_assert(Y->number == 0 && Y->next->number == 1 && !Y->next->next);
     answer = probe("2", "probe 0 1e308 1e308 1 A");
     ck_assert_str_eq(json_at(json_get(answer, "losses"), 0)->text, "Infinity");
-    answer = probe("2", "probe 3 1e308 1e308 1 Z\nprobe 0 0 1 1 A\nfloat32 1"); /* the last holds */
-    ck_assert_int_eq(json_get(answer, "losses")->count, 1);
+    ask_no_more();
+}
+END_TEST
+
+/* The slope at a point is the gradient that the lesson has there, and several elements change at
+ * once: here w, and two of V's. */
+START_TEST(slopes_and_several_elements) {
+    static const char *const types[] = {"", "\nfloat32 1"};
+    for (int type = 0; type < COUNT(types); type++) {
+        double slopes[3], losses[3];
+        const char *lesson = type ? "2\nfloat32 1" : "2";
+        const Json *answer =
+            probe(lesson, "probe 1 -1 1 3 V\nprobe 4 0.5 0.5 3 V\nprobe 5 0 2 3 V\nshow V");
+        read_numbers(json_get(answer, "slopes"), slopes);
+        read_numbers(json_get(answer, "losses"), losses);
+        const Json *V = json_at(json_get(answer, "shown"), 0);
+        ck_assert_int_eq(json_get(V, "moved")->count, 3);
+        double v[3][3];
+        for (int i = 0; i < 3; i++) read_numbers(json_at(json_get(V, "values"), i), v[i]);
+        for (int i = 0; i < 3; i++) {
+            get_lesson(changed, "2",
+                       format("%s\nset 1 %.17g V\nset 4 %.17g V\nset 5 %.17g V", types[type],
+                              v[0][i], v[1][i], v[2][i]));
+            const double tolerance = type ? 1e-3 : 1e-7;
+            for (const Known *x = changed; x < changed + count; x++)
+                if (strcmp(x->name, "V") == 0)
+                    ck_assert_msg(same_number(slopes[i], x->grad[1], tolerance), "%g and not %g",
+                                  slopes[i], x->grad[1]);
+            ck_assert(same_number(losses[i], changed[count - 1].value[0], tolerance));
+        }
+    }
     ask_no_more();
 }
 END_TEST
@@ -206,6 +235,12 @@ START_TEST(probes_that_cannot_be) {
         {"lesson 2\nprobe 3 -3 3 0 Z", "probe of Z: 0 points: it must be an integer from 1 to 201"},
         {"lesson 2\nprobe Z 3 -3 3 61", "\"Z 3 -3 3 61\""},
         {"lesson 2\nprobe 3 -3 3 Z", "\"3 -3 3 Z\""},
+        {"lesson 2\nprobe 3 -3 3 61 Z\nprobe 3 -3 3 61 A",
+         "probe of A, 61 points: the request has one of Z, 61 points"},
+        {"lesson 2\nprobe 3 -3 3 61 Z\nprobe 4 -3 3 60 Z",
+         "probe of Z, 60 points: the request has one of Z, 61 points"},
+        {"lesson 2\nprobe 3 -3 3 61 Z\nprobe 6 -3 3 61 Z",
+         "lesson 2: Z is (2, 3): it has no element 6"},
         {"lesson 2\nprobe 3 nan 3 61 Z", "\"3 nan 3 61 Z\""},
         {"lesson 2\nprobe 3 0 1 61", "\"3 0 1 61\""},
         {"lesson 6\nprobe 0 0 1 2 keys'", "probe of keys': x shares its numbers with keys'"},
@@ -219,10 +254,14 @@ START_TEST(probes_that_cannot_be) {
                          format("%s%s", wrong[i].error, after));
         ck_assert_int_eq(live_tensors(), 0);
     }
-    char many[200] = "lesson 2\nprobe 3 -3 3 61 Z";
+    char many[300] = "lesson 2\nprobe 3 -3 3 61 Z";
     for (int i = 0; i < 9; i++) strcat(many, "\nshow A");
     ck_assert_str_eq(json_text(ask(many), "error", "none"),
                      "show A: at most 8 tensors can be shown");
+    strcpy(many, "lesson 2");
+    for (int i = 0; i < 9; i++) strcat(many, "\nprobe 3 -3 3 61 Z");
+    ck_assert_str_eq(json_text(ask(many), "error", "none"),
+                     "probe of Z: at most 8 elements can change at once");
     ask_no_more();
 }
 END_TEST
@@ -231,6 +270,6 @@ int main(void) {
     Suite *suite = suite_create("probe");
     TCase *tcase = add_framed_case(suite, "probe");
     add_loop_tests(tcase, COUNT(lessons), slopes_are_gradients, nothing_added, leaves_are_edited);
-    add_tests(tcase, points, probes_that_cannot_be);
+    add_tests(tcase, points, slopes_and_several_elements, probes_that_cannot_be);
     return run_suite(suite);
 }
