@@ -77,7 +77,7 @@ struct LessonKind {
     int number;
     char part; /* 'b' or '\0' */
     const char *title, *idea, *source;
-    const char *hook;               /* the title of the cover */
+    const char *hook;               /* the title of the cover; its %s is the word of the row */
     const char *exercise;           /* whose rule the lesson has: "04_softmax" */
     const char *columns;            /* what each matrix of a 3-d tensor is: "head"; or "" */
     const char *formula[6];         /* lines of 38 characters at most, the rest NULL */

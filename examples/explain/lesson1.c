@@ -58,16 +58,20 @@ static double loss_at(double number) {
 static void begin(Lesson *l) {
     static const char *const options[] = {"larger", "smaller", NULL};
     const double dw = lesson_grad("w", 0);
+    const int64_t q = largest_value("E"), k = largest_in_row("A", q) % columns_of("A");
     cover(
-        l, "A", 0,
+        l, NULL, 0,
         "A key is a place, and its value is the number that was measured there. A query is another "
         "place: it asks for the value there, and gets a mean of the values, in which near `keys` "
         "can count more than far ones. How much more is one number, `w`, and it can be learned.");
+    cover_points(l);
     if (dw != 0 && !l->is_wrong && lesson_value("w", 0) > 0)
         bet(l, step_backward("U", "w"), options, dw > 0,
-            "`w` is %s now: the larger `w`, the more the nearest keys count. For better answers, "
-            "should `w` be larger or smaller?",
-            show_value("w", 0));
+            "`w` is %s now: the larger `w`, the more the nearest keys count. The query at %s gets %s, "
+            "and should get %s; the nearest key, %s, has the value %s. For better answers, should "
+            "`w` be larger or smaller?",
+            show_value("w", 0), show_value("queries", q), show_value("Y", q), show_value("T", q),
+            show_value("keys", k), show_value("values", k));
 }
 
 static void tell_forward(Lesson *l) {

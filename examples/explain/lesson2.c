@@ -25,19 +25,46 @@ static int64_t best_key(const Lesson *l) {
     return largest_in_row("A", last_query(l)) % l->options.keys;
 }
 
+/* "the cat sat", or "20 words". */
+static const char *sentence(const Lesson *l) {
+    enum { TEXT = 240, FEW = 6 };
+    static char text[TEXT];
+    const int64_t K = l->options.keys;
+    int n = 0;
+    snprintf(text, sizeof text, "%d words", (int)K);
+    for (int64_t i = 0; i < K && K <= FEW && n < TEXT; i++)
+        n += snprintf(text + n, (size_t)(TEXT - n), "%s%s%s", i ? " " : "\"", word_of(l, i),
+                      i < K - 1 ? "" : "\"");
+    return text;
+}
+
+/* "(0.4, 1)": a row of values. */
+static const char *row_of(const char *name, int64_t row) {
+    static char texts[4][64];
+    static int next;
+    char *text = texts[next++ % 4];
+    snprintf(text, sizeof texts[0], "(%s, %s)", show_value(name, row * VALUES),
+             show_value(name, row * VALUES + 1));
+    return text;
+}
+
 static void begin(Lesson *l) {
     static const char *const options[] = {"more", "less", NULL};
     const int64_t q = last_query(l), k = best_key(l), cell = q * l->options.keys + k;
     const double slope = lesson_grad(scores(l), cell);
     cover(l, "A", q,
-          "Words go into this machine, they look at each other, and one number comes out: the "
-          "loss, how wrong it was. One sweep back from the loss then tells, for every number in "
-          "the machine, whether it should grow or shrink.");
-    if (slope != 0 && !l->is_wrong)
+          "A network reads %s. Its attention says how much \"%s\" looks at each word, and the loss "
+          "how wrong its answer was.",
+          sentence(l), word_of(l, q));
+    if (slope != 0 && !l->is_wrong) {
+        pull(l, scores(l), cell);
         bet(l, step_backward("A", scores(l)), options, slope > 0,
-            "\"%s\" gives %s of its attention to \"%s\". For a smaller loss, should it give more, "
-            "or less?",
-            word_of(l, q), show_value("A", cell), word_of(l, k));
+            "\"%s\" gives %s of its attention to \"%s\". Its output is a mean of the values: %s. It "
+            "should be %s, and \"%s\" has the value %s. For a smaller loss, should it give more, or "
+            "less?",
+            word_of(l, q), show_value("A", cell), word_of(l, k), row_of("Y", q), row_of("T", q),
+            word_of(l, k), row_of("V", k));
+    }
 }
 
 /* "0.508 to "the", 0.151 to "cat" and 0.341 to "sat"" for few keys, else only the largest. */
@@ -234,7 +261,7 @@ static void ask(Lesson *l) {
 const LessonKind lesson_2 = {
     .number = 2,
     .title = "Scores to output",
-    .hook = "Whose fault is it?",
+    .hook = "Where should \"%s\" look?",
     .idea = "Attention is two products with a softmax between them, and backward needs one rule "
             "for each kind.",
     .source = "Scaled dot-product attention: Vaswani et al. 2017, section 3.2.1",

@@ -68,7 +68,8 @@ static void begin(Lesson *l) {
         l->options.lengths ? "at the end" : "in front");
     if (hidden(l) > 0)
         bet(l, step_backward("A", scores(l)), options, 0,
-            "A key that is hidden gets the weight 0. What is the gradient of its score?");
+            "A key that is hidden gets the weight 0, whatever its score is. How fast does the loss "
+            "change with this score: what is its gradient?");
 }
 
 static void tell_scores(Lesson *l) {

@@ -76,8 +76,9 @@ static void begin(Lesson *l) {
           nothing);
     if (blind >= 0 && K > 1)
         bet(l, step_forward("B"), options, 1,
-            "\"%s\" may see no key: all its scores become -1e6. Which weights does softmax give it? "
-            "NaN means not a number: it is what 0 / 0 gives.",
+            "\"%s\" may see no key: all its scores become -1e6. If the same number is added to all "
+            "scores of a row, softmax gives the same weights. Which weights does it give here? NaN "
+            "means not a number: it is what 0 / 0 gives.",
             word_of(l, blind));
 }
 

@@ -56,9 +56,11 @@ static void begin(Lesson *l) {
           "The words ask, answer and are the answer: the same `x` goes into `Q`, into `K` and into "
           "`V`. So it changes the loss in three ways. On the way back, watch what comes to "
           "`x`, three times.");
-    if (size_of_part(uses[largest_part()]) > 0)
-        bet(l, step_addition("Q", "x"), uses, largest_part(),
-            "Through which of the three does most of the gradient of `x` come?");
+    if (size_of_part("V") > 0 && largest_part() == 0)
+        bet(l, step_addition("Q", "x"), uses, 0,
+            "On the way to `Q` and to `K` stands softmax, which lets at most a quarter of a gradient "
+            "through. `V` is behind no softmax. Through which of the three does most of the gradient "
+            "of `x` come?");
 }
 
 static void tell_projections(Lesson *l) {

@@ -86,8 +86,8 @@ static void begin(Lesson *l) {
           "stands a gate, and the gradient of the gate says how important the head is.",
           H == 1 ? "only one" : show(H));
     bet(l, step_backward("gated", "gate"), options, lesson_grad("gate", most_important(l)) != 0,
-        "A gate of 1 multiplies a head and changes nothing. Does such a `gate` get a gradient "
-        "other than 0?");
+        "A gate of 1 multiplies a head and changes nothing; a gate of 1.1 would change it. Does "
+        "such a `gate` get a gradient other than 0?");
 }
 
 /* ---- forward ---- */

@@ -150,6 +150,15 @@ static void write_formatted(const Lesson *l, const char *format, va_list argumen
 /* Writes the comma before an item, unless it is the first one. */
 static void begin_item(Lesson *l) { fprintf(l->json, "%s\n", l->items++ ? "," : ""); }
 
+/* The hook; its %s is the word of the row. */
+static void write_hook(const Lesson *l, int64_t row) {
+    char text[TEXT];
+    const char *at = strstr(l->kind->hook, "%s");
+    snprintf(text, sizeof text, "%.*s%s%s", at ? (int)(at - l->kind->hook) : 0, l->kind->hook,
+             at ? word_of(l, row) : "", at ? at + 2 : l->kind->hook);
+    json_write_string(l->json, text);
+}
+
 void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
     char text[TEXT];
     va_list arguments;
@@ -159,11 +168,30 @@ void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
     fprintf(l->json, ",\n\"text\":[");
     json_write_string(l->json, text);
     fprintf(l->json, "],\n\"cover\":{\"title\":");
-    json_write_string(l->json, l->kind->hook);
+    write_hook(l, row);
     json_write_member(l->json, "lead", text);
     fprintf(l->json, ",\"tensor\":%d,\"row\":%" PRId64 ",\"losses\":%s}",
             tensor ? data_number(tensor_on_tape(tensor)) : -1, row,
             !tensor && l->kind->shows_losses ? "true" : "false");
+}
+
+void cover_points(Lesson *l) {
+    static const char *const names[] = {"queries", "keys", "values", "Y", "T"};
+    fprintf(l->json, ",\n\"points\":{");
+    for (int i = 0; i < 5; i++)
+        fprintf(l->json, "%s\"%s\":%d", i ? "," : "", names[i],
+                data_number(tensor_on_tape(names[i])));
+    putc('}', l->json);
+}
+
+void pull(Lesson *l, const char *scores, int64_t cell) {
+    enum { MOST_ARCS = 6 };
+    const int64_t n = columns_of(scores);
+    if (n < 2 || n > MOST_ARCS) return;
+    fprintf(l->json, ",\n\"pull\":{\"tensor\":%d,\"cell\":%" PRId64 ",",
+            data_number(tensor_on_tape(scores)), cell);
+    write_at(l, step_backward("A", scores));
+    putc('}', l->json);
 }
 
 void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask, ...) {

@@ -60,6 +60,13 @@ const char *word_of(const Lesson *l, int64_t i);
 /* The cover: a tensor and a row of it as its picture, NULL: none; then, in a lesson that shows its
  * losses, their curve is the picture. */
 TELLS(4, 5) void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...);
+/* On the cover the points that a lesson of one weight is about: its tensors queries, keys, values,
+ * Y and T. */
+void cover_points(Lesson *l);
+/* A reader can pull the scores in the row of the cover's weights: softmax makes these of them.
+ * cell: the one to begin with, row-major. Left out if there is nothing to see: for a single score,
+ * and for more than fit side by side. */
+void pull(Lesson *l, const char *scores, int64_t cell);
 /* A bet, which its step settles. The options end with NULL; answer: the index of the right one. */
 TELLS(5, 6)
 void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask, ...);

@@ -102,6 +102,9 @@ const Controls = (() => {
         return found;
     }
 
+    /* What the library's forward computes for other numbers of the lesson that is shown: lines "probe" and "show" of live.h. */
+    const forward = lines => library.answer([requestOf({ rules: false }), ...lines].join("\n")).probe;
+
     const onlyRules = () => [...changes.keys()].every(key => isRule(key) || key === "rule");
 
     /* The lesson with the same changes, but all rules right. */
@@ -307,7 +310,7 @@ const Controls = (() => {
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule, stepButton,
-        otherState, setCompare, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained, training,
+        otherState, setCompare, forward, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
         isLoading: () => loading, isLive: () => library !== null, time: () => answer.time,
         stepOfTraining: () => (settingOf("step") ? Number(valueNow("step")) : 0) };

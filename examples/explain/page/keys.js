@@ -3,7 +3,7 @@
 
 /* A box or a button needs no arrows; a field of text, a slider and a choice do. (A click on a choice leaves the focus where
  * it was, so that the arrows go on stepping.) */
-const needsKeys = target => target.closest("select, textarea, dialog, input:not([type='checkbox'])");
+const needsKeys = target => target.closest("select, textarea, dialog, [role='slider'], input:not([type='checkbox'])");
 
 function onKey(event) {
     const { key, target } = event, cell = target.closest?.("#step .c"), node = target.closest?.(".node");

@@ -160,9 +160,9 @@ const resultOf = step => (step.kind === "forward" ? step.unit.result : step.part
 function updateMachine() {
     if (!machine) return;
     const { lesson } = machine, isHere = lesson === state.lesson, last = { kind: "all" };
-    const n = isHere ? state.trailer ?? state.step : lesson.steps.length - 1, step = isHere ? lesson.steps[n] : last,
+    const n = isHere ? state.step : lesson.steps.length - 1, step = isHere ? lesson.steps[n] : last,
         isBack = n > lesson.forward;
-    const hidden = isHere && state.trailer === null && isHiding() ? hiddenIn(step) : {};
+    const hidden = isHere && isHiding() ? hiddenIn(step) : {};
     for (const [t, node] of machine.nodes) updateNode(t, node, step, n, isBack, hidden);
     const nodes = [...machine.nodes.values()];
     if (!nodes.some(node => node.tabIndex === 0)) nodes[0].tabIndex = 0;

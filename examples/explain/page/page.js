@@ -11,12 +11,12 @@
 
 /* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; turned:
  * the step at which the reader chose the panel; hide: predict first; exercise: rules are hidden until they are written;
- * hint: the terms of a hidden number are shown; bet: the option of the cover; trailer: the step that the opening shows;
+ * hint: the terms of a hidden number are shown; bet: the option of the cover;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
  * it room; keys: only the key steps are shown; compare: two states are side by side; trained: the lesson before the step of SGD that was
  * just taken; printing: what is drawn is for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
-    trailer: null, moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
+    moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
     layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -32,7 +32,7 @@ const presentWord = () => (isPresenting() ? "&present" + (state.keys ? "=key" : 
 
 function writeAddress() {
     if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
-    const isFirst = state.step === 0 && state.lesson === lessons[0] && !Controls.suffix() && !location.hash &&
+    const isFirst = state.step === 0 && state.lesson === firstLesson && !Controls.suffix() && !location.hash &&
         !isPresenting() && !state.exercise;
     replaceAddress(isFirst ? location.pathname + location.search
         : addressOf(stepNow(), state.chosen) + presentWord() + (state.exercise ? "&exercise" : ""));
@@ -94,7 +94,7 @@ function readAddress() {
     for (const word of ["present", "exercise"]) wanted.delete(word);
     if (isPlay) return drawTabs("play");
     const found = lessons.find(each => each.name === name),
-        { lesson, sentence } = Controls.read(found || lessons[0], wanted);
+        { lesson, sentence } = Controls.read(found || firstLesson, wanted);
     const isUnknown = !found && name;
     fill(byId("notice"), isUnknown && name === RECORDED ? ["A recording is there only while the page stays open. ",
         el("a", { href: "#play" }, "Make another one in the playground.")]
@@ -121,6 +121,8 @@ function openLesson(lesson) {
     plan(lesson);
     lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
     Object.assign(state, { lesson, panel: 0, guessed: null, trained: null, step: Math.min(state.step, lesson.steps.length - 1) });
+    const { source, command } = lesson;
+    fill(byId("made"), source && ["From ", prose(source), ". "], command && ["This example is made by ", el("code", {}, command), "."]);
     machine = null; /* draw() makes another one */
     drawTabs(lesson.name);
 }
@@ -152,7 +154,6 @@ function goTo(n) {
     const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
         inMachine = byId("picture").contains(focus);
     Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, trained: null });
-    stopTrailer();
     draw();
     /* A new step is read from its top. */
     if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
@@ -295,6 +296,9 @@ const prepare = ({ steps, ...lesson }) => connect({ ...lesson, notes: new Map((s
 
 const data = JSON.parse(byId("data").textContent), sources = data.sources || [], lessons = data.lessons.map(prepare);
 
+/* The page opens with the lesson that can be pulled. */
+const firstLesson = lessons.find(({ pull }) => pull) || lessons[0];
+
 function watchStep(box) {
     /* A click chooses a number and leaves the focus, so that the arrows go on stepping. */
     box.addEventListener("mousedown", event => event.target.closest(".c") && event.preventDefault());
@@ -347,7 +351,6 @@ function begin() {
     addEventListener("afterprint", clearPaper);
     readAddress();
     Controls.begin();
-    setTimeout(runTrailer, 500);
 }
 
 begin();

@@ -15,7 +15,7 @@ function printAs(what) {
 function drawPaper() {
     if (isPlaying()) return;
     const { lesson, step, panel } = state, isWorksheet = printed === "worksheet", before = picture,
-        { title, idea, text = [], formula = [], cover = {} } = lesson;
+        { title, idea, text = [], formula = [], cover = {} } = lesson, weights = lesson.tape.tensors[cover.tensor ?? -1];
     state.printing = printed;
     const sheets = lesson.steps.slice(1).map((_, n) => drawSheet(n + 1, isWorksheet));
     const answers = isWorksheet && el("section", { class: "answers" }, el("h1", {}, "Answers"), drawAnswers());
@@ -24,7 +24,7 @@ function drawPaper() {
     fill(byId("paper"), isWorksheet && el("p", { class: "who" }, el("span", {}, "Name"), el("span", {}, "Date")),
         el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title ||
         "Your tape"), el("p", {}, prose(cover.lead || idea)),
-        !cover.lead && text.map(each => el("p", {}, prose(each))), drawFormula(formula)),
+        !cover.lead && text.map(each => el("p", {}, prose(each))), weights && drawArcs(weights, cover.row || 0, isTold(lesson, weights)), drawFormula(formula)),
     sheets, answers);
     document.body.classList.toggle("worksheet", isWorksheet);
 }

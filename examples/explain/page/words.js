@@ -30,7 +30,8 @@ function drawWords() {
 
 /* What the bet of the cover came to, at the step that settles it. */
 function drawVerdict(step) {
-    const { bet, lesson: { bet: asked } } = state;
+    const { bet, lesson: { bet: asked, pull, pulled } } = state;
+    if (pulled?.said && isAt(pull.at, step)) return el("p", { class: "verdict" }, pulled.said);
     if (!asked || bet === null || !isAt(asked.at, step)) return "";
     const said = n => ["“", ...prose(asked.options[n]), "”."];
     return el("p", { class: "verdict" }, "You said ", said(bet), " ",

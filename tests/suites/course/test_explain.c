@@ -1275,6 +1275,23 @@ START_TEST(texts_of_large_numbers) {
 }
 END_TEST
 
+/* What is pulled are the scores of the cover's weights, in its row; lesson 2 alone has them, where
+ * they fit side by side and say something. */
+static void expect_pull(const Json *pull, int64_t weights, int64_t row) {
+    const Json *shape = json_get(json_at(tensors, weights), "shape");
+    const int64_t columns = weights < 0 ? 0 : (int64_t)json_at(shape, shape->count - 1)->number;
+    if (lesson.number != 2 || lesson.is_wrong || columns < 2 || columns > 6) {
+        ck_assert_ptr_null(pull);
+        return;
+    }
+    ck_assert_int_eq(json_integer(pull, "cell", -1) / columns, row);
+    ck_assert(is_step(json_text(pull, "at", "")));
+    for (const Json *l = lines->first; l; l = l->next)
+        if (json_integer(l, "out", -1) == weights)
+            ck_assert_int_eq(json_integer(pull, "tensor", -1),
+                             (int64_t)json_at(json_get(l, "in"), 0)->number);
+}
+
 START_TEST(covers_and_bets) {
     open_case(_i);
     const Json *shown = json_get(tree, "cover");
@@ -1288,8 +1305,14 @@ START_TEST(covers_and_bets) {
     if (t >= 0) {
         const Json *shape = json_get(json_at(tensors, t), "shape");
         ck_assert(row >= 0 && row < json_at(shape, shape->count - 2)->number);
+    } else if (lesson.number == 1) {
+        const Json *points = json_get(tree, "points");
+        ck_assert_int_eq(points->count, 5);
+        for (const Json *p = points->first; p; p = p->next)
+            ck_assert_str_eq(json_text(json_at(tensors, (int64_t)p->number), "name", ""), p->key);
     } else ck_assert(json_get(shown, "losses")->number == 1);
     ck_assert(_i >= PARTS || bet);
+    expect_pull(json_get(tree, "pull"), t, row);
     if (bet) {
         const int64_t answer = json_integer(bet, "answer", -1);
         ck_assert(is_step(json_text(bet, "at", "")));
