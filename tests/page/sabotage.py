@@ -10,7 +10,7 @@ def a_number(source, key, count=1):
     return re.sub(r'("%s":\s*\[)[^,\]]+' % key, r"\g<1>0.1234567", source, count=count)
 
 
-def sabotages(test_content, test_form, test_live, test_rules, test_refused, test_play):
+def sabotages(test_content, test_form, test_live, test_rules, test_refused, test_play, test_pull):
     """What is broken: (the test that must see it, the change)."""
     return {
         "the gradient in the data is another": (test_content, lambda s: a_number(s, "grad", 0)),
@@ -86,6 +86,17 @@ def sabotages(test_content, test_form, test_live, test_rules, test_refused, test
         'a chunk is told to screen readers': (test_play, lambda s: s.replace('if (isTraining()) timer = setTimeout(tick, ', 'if (isTraining()) say(`Step ${run.step}.`), timer = setTimeout(tick, ')),
         'a recording is not replaced': (test_play, lambda s: s.replace('lessons.splice(former < 0 ? lessons.length : former, 1, lesson)', 'lessons.push(lesson)')),
         'the playground has no tape': (test_play, lambda s: s.replace('buildMachine(pictured, t => record(t.number));\n        updateMachine();', '')),
+        'the page opens with lesson 1': (test_pull, lambda s: s.replace('lessons.find(({ pull }) => pull) || lessons[0]', 'lessons[0]')),
+        'the loss of another place': (test_pull, lambda s: s.replace('loss: course.losses[i]', 'loss: course.losses[i ? i - 1 : 1]')),
+        'the other handles are forgotten': (test_pull, lambda s: s.replace('...rest.map(c => line(', '...[].map(c => line(')),
+        'the tangent is too steep': (test_pull, lambda s: s.replace('steep = slope * unit', 'steep = 1.1 * slope * unit')),
+        'the slope stands there before the first pull': (test_pull, lambda s: s.replace('runs > 0 && [svg(', '[svg(')),
+        'an arrow on a handle steps': (test_pull, lambda s: s.replace("[role='slider'], ", '').replace('moved[c] + Math.round(keys[event.key] / 0.05));\n        event.preventDefault();', 'moved[c] + Math.round(keys[event.key] / 0.05));')),
+        'the pointer pulls elsewhere': (test_pull, lambda s: s.replace('(event.clientY - top) * PULL', '(event.clientY - top + 9) * PULL')),
+        'put back leaves a score': (test_pull, lambda s: s.replace('moved.fill(0);', 'moved.fill(0, 1);')),
+        'the first screen says the opposite': (test_pull, lambda s: s.replace('So look ${slope > 0 ?', 'So look ${slope < 0 ?')),
+        'the softmax step does not say what the pull came to': (test_pull, lambda s: s.replace('if (pulled?.said &&', 'if (pulled?.never &&')),
+        'without the library handles stand there': (test_pull, lambda s: s.replace('!!pull && (Controls.isLive() || Controls.isLoading())', '!!pull')),
         **{what: (test_rules, change) for what, change in rulebox.SABOTAGE.items()},
         'the module does not start': (test_live, lambda s: s.replace('exported._initialize();', 'exported._start();')),
     }

@@ -21,14 +21,16 @@ const scoreAt = ({ row, size }, c, steps) => row[c] + size * steps;
 const leastStep = ({ row, low, size }, c) => Math.ceil((low - row[c]) / size - 1e-9);
 const mostStep = ({ row, high, size }, c) => Math.floor((high - row[c]) / size + 1e-9);
 
-/* The library's answer for every place of the chosen handle, where the others stand as they do. */
+/* The library's answer for every place of the chosen handle, where the others stand as they do; null if it has none. */
 function courseOf(p) {
     const { own, moved, size, first, scores } = p, least = leastStep(p, own), n = mostStep(p, own) - least + 1;
     const others = moved.map((steps, c) => (c === own ? "" : steps)).join();
     if (p.course?.others === others && p.course.own === own) return p.course;
     const line = (c, from, to) => `probe ${first + c} ${from} ${to} ${n} ${scores.name}`, rest = moved.map((_, c) => c).filter(c => c !== own && moved[c]);
-    const { losses, slopes, shown: [{ values, moved: cells }] } = Controls.forward([line(own, least * size, (least + n - 1) * size),
+    const found = Controls.forward([line(own, least * size, (least + n - 1) * size),
         ...rest.map(c => line(c, moved[c] * size, moved[c] * size)), `show ${p.weights.name}`]);
+    if (!found) return null;
+    const { losses, slopes, shown: [{ values, moved: cells }] } = found;
     const weightAt = (c, i) => Number(cells.includes(first + c) ? values[cells.indexOf(first + c)][i] : p.weights.value[first + c]);
     return p.course = { own, others, least, losses: losses.map(Number), slopes: slopes.map(Number), weightAt };
 }
@@ -57,10 +59,9 @@ function pullPath(p, c, score) {
 
 /* A handle: by pointer to where the pointer is, by key a step of 0.1 or 0.5. */
 function drawGrip(p, c, choose, set) {
-    const hit = svg("circle", { class: "hit", r: isNarrow() ? 62 : 30 }), body = svg("g", { class: "body" }, svg("circle", { class: "ring", r: 19 }),
-        svg("circle", { class: "knob", r: 14 }), svg("path", { d: "M-4 -3L0 -7L4 -3M-4 3L0 7L4 3" }));
+    const body = svg("g", { class: "body" }, svg("circle", { class: "ring", r: 19 }), svg("circle", { class: "knob", r: 14 }), svg("path", { d: "M-4 -3L0 -7L4 -3M-4 3L0 7L4 3" }));
     const grip = svg("g", { class: "grip", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": p.low, "aria-valuemax": p.high,
-        "aria-label": `how much “${p.who}” looks at “${p.words[c]}”: the score` }, hit, body);
+        "aria-label": `how much “${p.who}” looks at “${p.words[c]}”: the score` }, svg("g", { transform: `scale(${isNarrow() ? 1.5 : 1})` }, svg("circle", { class: "hit", r: isNarrow() ? 38 : 30 }), body));
     const keys = { ArrowUp: 0.1, ArrowRight: 0.1, ArrowDown: -0.1, ArrowLeft: -0.1, PageUp: 0.5, PageDown: -0.5, Home: -1e3, End: 1e3 };
     grip.addEventListener("pointerdown", event => {
         grip.setPointerCapture(event.pointerId);
@@ -108,7 +109,12 @@ function sayPulled({ runs, own, words, who }, slope) {
 /* ---- the screen --------------------------------------------------------------------------------------------------- */
 
 function drawPull(box) {
-    const { lesson } = state, p = pulledOf(lesson), { words, who, moved } = p, two = x => fix(x, { d: 2, e: 0 });
+    const { lesson } = state, p = pulledOf(lesson);
+    if (Controls.isLive() && !courseOf(p)) {
+        lesson.pull = null;
+        return drawCover(box);
+    }
+    const { words, who, moved } = p, two = x => fix(x, { d: 2, e: 0 });
     const arcs = words.map(() => svg("path", { class: "arc" })), weights = words.map(() => svg("text", { class: "weight" })), scores = words.map(() => svg("text", { class: "score" }));
     const grips = words.map((_, c) => drawGrip(p, c, choose, set)), first = [grips[p.own], ...grips.filter((_, c) => c !== p.own)];
     const name = (word, c) => svg("text", { x: pullPath(p, c, 0).b, y: PULL.base + 38, class: word === who ? "word from" : "word" }, word);
@@ -124,6 +130,7 @@ function drawPull(box) {
         el("div", { class: "hook side" }, el("div", { class: "big" }, el("span", {}, "loss", loss), then, back), plot, saying,
             el("p", {}, button("How is the slope known without trying?", () => goTo(lesson.forward + 1), { class: "go" })), cost,
             el("p", {}, button(["First: where does the loss come from?", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "quiet" }))));
+    /* A handle that is chosen: from here on it is pulled. */
     function choose(c) {
         if (p.own === c && p.from) return;
         Object.assign(p, { own: c, from: { steps: moved[c], loss: pulledNow(lesson, p).loss } });
@@ -147,8 +154,8 @@ function drawPull(box) {
             place(arcs[c], { d: path, "stroke-width": (1.5 + 24 * w).toFixed(1), class: c === p.own ? "arc on" : "arc" });
             place(grips[c], { transform: `translate(${x} ${y})`, class: c === p.own ? "grip on" : "grip", "aria-valuenow": two(score).replace("−", "-"),
                 "aria-valuetext": `score ${two(score)}, weight ${two(w)}, loss ${two(now.loss)}` });
-            place(weights[c], { x, y: y - 26 }, two(w));
-            place(scores[c], { x: b, y: PULL.base + 58 }, `score ${two(score)}`);
+            place(weights[c], { x, y: y - (isNarrow() ? 32 : 26) }, two(w));
+            place(scores[c], { x: b, y: PULL.base + 58 }, (words.length > 4 ? "" : "score ") + two(score));
         });
         picture.classList.toggle("untouched", p.runs === 0);
         loss.textContent = two(now.loss);

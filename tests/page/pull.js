@@ -1,0 +1,122 @@
+/* pull.js - what tests/page/test appends to a copy of a page with the library in it, behind common.js: it pulls the arcs of
+ * the first screen by keys and by the pointer, and compares what the page shows with answers of the library that it asks for
+ * itself. WALK.still: the library is missing, and the old bet stands there. */
+const grips = () => all(".grip"), chosen = () => $(".grip.on"), lossShown = () => $(".big b").textContent;
+const valueNow = grip => Number(grip.getAttribute("aria-valuenow")), weightsShown = () => all(".pull .weight").map(each => Number(each.textContent));
+const two = x => fix(x, { d: 2, e: 0 });
+
+/* Where the handles stand, the library's forward: its loss, the weights of the row, and the gradient of the chosen score. */
+function answerOf(live, { first, moved, size, own, row, scores, weights }) {
+    const line = (c, h) => `probe ${first + c} ${moved[c] * size + h} ${moved[c] * size + h} 1 ${scores.name}`;
+    const at = h => live.answer(["lesson 2", ...row.map((_, c) => line(c, c === own ? h : 0)), `show ${weights.name}`].join("\n")).probe;
+    const found = at(0), [{ moved: cells, values }] = found.shown, c = i => cells.indexOf(first + i);
+    return { loss: found.losses[0], slope: (at(1e-5).losses[0] - at(-1e-5).losses[0]) / 2e-5, weights: row.map((_, i) => (c(i) < 0 ? weights.value[first + i] : values[c(i)][0])) };
+}
+
+/* All that the screen shows is the library's. */
+function compare(live, what) {
+    const p = state.lesson.pulled, wanted = answerOf(live, p), { slope, loss } = pulledNow(state.lesson, p);
+    expect(lossShown() === two(wanted.loss), `${what}: the loss is ${lossShown()}, and not ${wanted.loss}`);
+    expect(Math.abs(loss - wanted.loss) < 1e-9 && Math.abs(slope - wanted.slope) < 1e-5, `${what}: the slope is ${slope}, and not ${wanted.slope}`);
+    expect(String(weightsShown()) === String(wanted.weights.map(w => Number(two(w)))), `${what}: the weights are ${weightsShown()}`);
+    expect(Math.abs(sum(pulledNow(state.lesson, p).weights) - 1) < 1e-9, `${what}: the weights do not sum to 1`);
+    const [, x1, y1, x2, y2] = /M(\S+) (\S+)L(\S+) (\S+)/.exec($(".plot .slope")?.getAttribute("d")) || [], grid = all(".plot .base").map(each => Number(/ (.*)H/.exec(each.getAttribute("d"))[1]));
+    const labels = all(".plot .base + text").map(each => Number(each.textContent)), unit = (grid[0] - grid[1]) / (labels[1] - labels[0]), score = 374 / (p.high - p.low);
+    expect(Math.abs((y1 - y2) / unit / ((x2 - x1) / score) - wanted.slope) < 1e-4, `${what}: the tangent is steeper than ${wanted.slope}`);
+    expect($(".plot .slope").classList.contains(wanted.slope > 0 ? "pos" : "neg"), `${what}: the tangent has the other sign`);
+    const [x, y] = ["cx", "cy"].map(name => Number($(".plot .dot").getAttribute(name)));
+    expect(Math.abs((grid[0] - y) / unit - wanted.loss) < 0.01 && Math.abs((x - 34) / score + p.low - valueNow(chosen())) < 0.01, `${what}: the dot stands elsewhere`);
+    const words = $(".saying").textContent, isFlat = Math.abs(wanted.slope) < 0.08;
+    expect(isFlat ? words.includes("almost 0") : words.includes(two(wanted.slope)) && words.includes(wanted.slope > 0 ? "look less" : "look more"), `${what}: it says ${words}`);
+}
+
+/* Nothing tells before the first pull: not the words, the chart, or a name for a screen reader. */
+function untold() {
+    const slope = two(Math.abs(state.lesson.tape.tensors[state.lesson.pull.tensor].grad[state.lesson.pull.cell])), html = $("#step").outerHTML;
+    expect(!$(".plot .slope") && !$(".plot .curve") && !html.includes(slope) && !/slope (here|is)|grows|shrinks|look less|here is why/.test(html), "the slope stands there before the first pull");
+    expect($(".untouched .grip.on"), "no handle says that it can be pulled");
+}
+
+const drag = (grip, y) => {
+    const event = (name, clientY) => grip.dispatchEvent(new PointerEvent(name, { pointerId: 7, clientX: 0, clientY, bubbles: true, cancelable: true }));
+    grip.setPointerCapture = grip.hasPointerCapture = () => true;
+    event("pointerdown", 0);
+    event("pointermove", y);
+};
+
+/* The pointer's place for a score of the chosen handle. */
+const heightOf = score => {
+    const { top, height } = $(".pull").getBoundingClientRect(), { low, high } = state.lesson.pulled;
+    return top + (PULL.base - PULL.least - (score - low) / (high - low) * PULL.most - PULL.top) * height / PULL.height;
+};
+
+async function pulls(live) {
+    expect(state.lesson.name === "2" && state.step === 0 && all("h1").length === 1, "the page does not open with lesson 2");
+    expect(/attention/i.test($("#step").textContent) && /backpropagation/i.test($("#step").textContent), "the first screen does not say what the page is about");
+    untold();
+    expect(lossShown() === two(lossOf(state.lesson)), `the loss at the start is ${lossShown()}`);
+    expect($("#step a[href], #step button, .grip") === grips()[0] && grips()[0] === chosen(), "the filled handle is not the first to be reached");
+    lookWide();
+    const start = $("#step").textContent, key = (name, times = 1) => {
+        for (; times > 0; times--) press(name, document.activeElement);
+    };
+    chosen().focus();
+    key("ArrowDown");
+    expect(!$(".untouched") && where() === "" && state.step === 0, "an arrow on a handle makes a step: " + where());
+    compare(live, "one key");
+    key("PageUp", 2);
+    compare(live, "two page keys");
+    const byKey = valueNow(chosen()), loss = lossShown(), p = state.lesson.pulled;
+    key("Home");
+    expect(valueNow(chosen()) < p.low + p.size, "Home does not lead to the lowest place");
+    key("End");
+    expect(valueNow(chosen()) > p.high - p.size, "End does not lead to the highest place");
+    compare(live, "the highest place");
+    drag(chosen(), heightOf(byKey));
+    expect(valueNow(chosen()) === byKey && lossShown() === loss, `by key ${byKey} with the loss ${loss}, by pointer ${valueNow(chosen())} with ${lossShown()}`);
+    for (const grip of grips().reverse()) {
+        grip.focus();
+        expect(chosen() === grip, "a handle is not chosen by the focus");
+        key("ArrowUp", 3);
+        compare(live, "three keys on " + grip.getAttribute("aria-label"));
+        expect(grip.getAttribute("aria-valuetext").endsWith("loss " + lossShown()), "a handle says " + grip.getAttribute("aria-valuetext"));
+    }
+    expect($("#step .length").textContent.includes(`${p.runs} times`), "the price of trying is not said");
+    [...all("#step button")].find(button => button.textContent === "put back").click();
+    expect(lossShown() === two(lossOf(state.lesson)) && String(p.moved) === "0,0,0" && all(".score").every(each => start.includes(each.textContent)), "put back does not put back");
+    expect(Math.abs(pulledNow(state.lesson, p).slope - p.scores.grad[p.first + p.own]) === 0, "the slope at the start is not the gradient");
+    await leads(key);
+}
+
+/* The button leads to the backward; the softmax step says what the last pull came to. */
+async function leads(key) {
+    const p = state.lesson.pulled, before = lossOf(state.lesson), last = grips().find(grip => grip.getAttribute("aria-label").includes(`“${p.words[p.words.length - 1]}”`));
+    last.focus();
+    key("ArrowDown", 4);
+    const fell = pulledNow(state.lesson, p).loss < before;
+    $("#step .go").click();
+    expect(where() === "#2/s", "the button leads to " + where());
+    expect(!$("#machine").hidden && $("#bar").getClientRects().length > 0 && $("#picture canvas").getBoundingClientRect().width > 5, "the tape is not there after the first screen");
+    await go("#2/" + state.lesson.pull.at);
+    const said = `You pulled the arc to “${p.words[p.words.length - 1]}” down, and the loss ${fell ? "fell" : "grew"}: here is why.`;
+    expect($(".verdict")?.textContent === said, `the softmax step says ${$(".verdict")?.textContent}, and not ${said}`);
+    await go("#2/0");
+    expect($(".grip") && valueNow(grips().find(grip => grip.getAttribute("aria-label").includes(`“${p.words[p.words.length - 1]}”`))) !== p.row[p.words.length - 1], "what was pulled is forgotten");
+    press("ArrowRight");
+    expect(state.step === 1, "the arrow key does not lead to the first step");
+    await go("#2/0&keys=7");
+    expect(!$(".grip") && $(".bet"), "seven words are pulled");
+    await go("#2/0&keys=6&queries=6&seed=9");
+    expect(grips().length === 6, "six words are not pulled");
+    lookWide();
+    $("#b-help").click();
+    expect($("#made").textContent.includes("build/explain --lesson 2"), "the help does not say how the example is made");
+    $("#help").close();
+}
+
+begin(async () => {
+    const live = await Live.load();
+    await wait(50);
+    if (WALK.still) expect(!$(".grip") && $(".arcs") && all(".bet button").length === 2, "without the library there is no picture with a bet");
+    else await pulls(live);
+});
