@@ -51,7 +51,7 @@ $(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/submissio
 $(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
 $(BUILD)/tests/test_programs: $(JSON)
 $(BENCHES): $(MEASURE)
-$(BENCHES) $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
+$(BENCHES) $(FUZZERS) $(BUILD)/page/llama: $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $(LIBS)
 
 $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
@@ -98,7 +98,7 @@ have-check:
 	@tests/tools/install-check
 suites: $(TESTS)
 # Everything that this compiler makes; only clang links libFuzzer's targets.
-everything: all suites $(BENCHES) $(FUZZERS) $(BESIDE) $(BUILD)/docs $(BUILD)/failmalloc.so \
+everything: all suites $(BENCHES) $(FUZZERS) $(BESIDE) $(BUILD)/page/llama $(BUILD)/docs $(BUILD)/failmalloc.so \
             $(call objects,$(wildcard tests/fuzz/*.c))
 CHOSEN   = $(call chosen,$(TESTS))
 test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
@@ -151,12 +151,14 @@ run-libfuzzer: $(TARGETS)
 	@printf '%s\n' $^ | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I '{}' tests/fuzz/run-target '{}' $(or $(RUNS),100000)
 
 BROWSER = chromium
-PAGES   = explain additive pronounce
-page-test: $(BUILD)/explain $(BUILD)/pronounce ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
+PAGES   = explain additive pronounce llama
+page-test: $(BUILD)/explain $(BUILD)/pronounce $(BUILD)/page/llama ## the page of explain in headless Chromium; BROWSER=firefox: in Firefox
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@$(BUILD)/explain --lesson 6 --additive --page $(BUILD)/additive.html >/dev/null
 	@$(BUILD)/explain --lesson 2 --page $(BUILD)/lesson.html >/dev/null
 	@$(BUILD)/pronounce --quiet --show taxi --hidden 16 --steps 100 --explain $(BUILD)/pronounce.html >/dev/null || [ $$? = 1 ]
+	@$(BUILD)/page/llama >$(BUILD)/llama.json
+	@$(BUILD)/explain --tape $(BUILD)/llama.json --page $(BUILD)/llama.html >/dev/null
 	@tests/page/test --$(BROWSER) $(PAGES:%=$(BUILD)/%.html)
 
 live-test: ## the WebAssembly module against the program, and suites built for it (needs node)

@@ -303,6 +303,14 @@ int formula_hide_constants(Formula *f, const double *numbers, int64_t size) {
     return f->count - 1;
 }
 
+int formula_hide_like(Formula *f, int item, const double *numbers) {
+    Item *hidden = add(f, ITEM_SIGN, "", "");
+    *hidden = f->items[item];
+    hidden->numbers = numbers;
+    hidden->is_hidden = true;
+    return f->count - 1;
+}
+
 /* "2 x" before a table, and "2 " in the title. */
 static void add_factor(Formula *f, double number, const char *note) {
     char text[NUMBER_TEXT], shown[NUMBER_TEXT + 4];
@@ -561,9 +569,34 @@ static void make_group(const Plan *plan, const Unit *unit, Formula *f) {
     else put_text(f->title, FORMULA_TEXT, ": %s, %s", unit->name, lines);
 }
 
+/* The angles of the pairs, as a table. */
+static void add_angles(const Plan *plan, const Part *part, Formula *f) {
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    add_word_table(f, ITEM_DERIVATIVE, x, part->angles, "angle", "of its pair, in radians")->part =
+        part;
+    f->by_rows = x->rows > 1;
+}
+
+/* y = x turned by the angle, which comes from the other inputs. */
+static void make_turn(const Plan *plan, const Step *step, Formula *f) {
+    const RuledLine *line = &plan->tape.lines[plan->units[step->unit].last];
+    const Part *part = &line->parts[0];
+    add_main(plan, f, step->tensor);
+    sign(f, "=", "", " = ");
+    add_value(plan, f, part->x, false, "");
+    sign(f, "turned by", "", " turned by each pair's ");
+    add_angles(plan, part, f);
+    for (int k = 0; k < line->num_in; k++) {
+        if (line->in[k] == part->x || is_read_before(line, k)) continue;
+        sign(f, "from", "", " from ");
+        add_value(plan, f, line->in[k], false, "")->is_small = true;
+    }
+}
+
 static void make_forward(const Plan *plan, const Step *step, Formula *f) {
     const Unit *unit = &plan->units[step->unit];
     if (step->kind == RULE_MOVE) make_moved(plan, step, f);
+    else if (step->kind == RULE_TURN) make_turn(plan, step, f);
     else if (unit->name) make_group(plan, unit, f);
     else formula_of_line(plan, &plan->tape.lines[unit->last], f);
 }
@@ -685,6 +718,13 @@ static void make_softmax(const Plan *plan, const Part *part, Formula *f) {
     f->by_rows = x->rows > 1;
 }
 
+/* dx = dy turned back by the angle of each pair. */
+static void make_turn_back(const Plan *plan, const Part *part, Formula *f) {
+    add_dy(plan, f, part, false);
+    sign(f, "turned back by", "", " turned back by each pair's ");
+    add_angles(plan, part, f);
+}
+
 /* Of a move, and where only the terms say what happens. */
 static void make_arrow(const Plan *plan, const Step *step, Formula *f) {
     char op[NAME_TEXT];
@@ -717,6 +757,7 @@ static void make_backward(const Plan *plan, const Step *step, Formula *f) {
     if (part->kind == RULE_PRODUCT) make_factors(plan, part, f);
     else if (part->kind == RULE_SOFTMAX) make_softmax(plan, part, f);
     else if (part->kind == RULE_EACH) make_each(plan, step, f);
+    else if (part->kind == RULE_TURN) make_turn_back(plan, part, f);
     else make_spread(plan, step, f);
 }
 

@@ -54,6 +54,8 @@ void formula_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
 /* Adds a value, or derivatives, that are not drawn; returns the number of the item. */
 int formula_hide_value(const Plan *plan, Formula *formula, int tensor);
 int formula_hide_constants(Formula *formula, const double *numbers, int64_t size);
+/* Adds an item that is not drawn: as this one, with other numbers. */
+int formula_hide_like(Formula *formula, int item, const double *numbers);
 
 /* ---- the formula that the data give a line: y = a - b, max(x, 0) ------------------------------
  */

@@ -150,7 +150,10 @@ static RuleKind kind_forward(const Plan *plan, const Unit *unit) {
     if (unit->name) return unit->moves ? RULE_MOVE : RULE_GENERAL;
     if (line->right_moves) return RULE_MOVE;
     if (line->product.P > 0) return RULE_PRODUCT;
-    return line->num_parts > 0 && line->parts[0].right_factor != 0 ? RULE_SOFTMAX : RULE_GENERAL;
+    if (line->num_parts == 0) return RULE_GENERAL;
+    const Part *part = &line->parts[0];
+    if (part->right_factor != 0) return RULE_SOFTMAX;
+    return part->kind == RULE_TURN && !part->planted ? RULE_TURN : RULE_GENERAL;
 }
 
 /* Backward reaches the parts of a gradient from the last line to the first, input by input. */

@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     StepPhase phase;
     char name[32];
-    RuleKind kind;         /* backward; forward: a move, a product, a softmax, or general */
+    RuleKind kind;         /* backward; forward: a move, a product, a softmax, a turn, or general */
     int unit;              /* -1: the cover */
     int tensor;            /* whose value or gradient it makes; -1: the cover */
     Part *part;            /* backward, addition; NULL elsewhere */

@@ -133,7 +133,8 @@ static bool do_rows_cancel(const Plan *plan, const Part *part) {
 
 static const char *const rule_names[] = {
     [RULE_GENERAL] = "general", [RULE_MOVE] = "move", [RULE_PRODUCT] = "product",
-    [RULE_SOFTMAX] = "softmax", [RULE_EACH] = "each", [RULE_SPREAD] = "spread"};
+    [RULE_SOFTMAX] = "softmax", [RULE_EACH] = "each", [RULE_SPREAD] = "spread",
+    [RULE_TURN] = "turn"};
 
 /* The page shows the derivatives of a row, and a question can ask for their number. */
 static bool wants_derivatives(const Plan *plan, const Part *part) {

@@ -1,6 +1,7 @@
 /* rules.c - a tape as arrays, and the kinds of its rules: see rules.h.
  *
- * The sections: memory, tensors, Jacobians, products, softmax, number by number, moves, reading. */
+ * The sections: memory, tensors, Jacobians, products, softmax, turns, number by number, moves,
+ * reading. */
 #include "rules.h"
 
 #include <math.h>
@@ -338,6 +339,59 @@ static bool find_means(RuledTape *tape, Part *p) {
     return true;
 }
 
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+/* Which columns are pairs? In each row the same ones; a column that never turns is its own. */
+static bool find_pairs(RuledTape *tape, Part *p, const TapeTensor *x) {
+    const int64_t C = x->columns;
+    bool any = false;
+    p->pair = memory_take(&tape->memory, C, sizeof *p->pair);
+    if (!p->pair || !have_same_shape(x, &tape->tensors[p->y])) return false;
+    for (int64_t c = 0; c < C; c++) p->pair[c] = c;
+    for (int64_t i = 0; i < x->size; i++)
+        for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++) {
+            const int64_t j = p->by.of[e].j, c = i % C;
+            if (j == i) continue;
+            if (j / C != i / C || (p->pair[c] != c && p->pair[c] != j % C)) return false;
+            p->pair[c] = j % C;
+            any = true;
+        }
+    for (int64_t c = 0; c < C; c++)
+        if (p->pair[p->pair[c]] != c) return false;
+    return any;
+}
+
+int64_t partner_of(const Part *p, int64_t columns, int64_t i) {
+    return i - i % columns + p->pair[i % columns];
+}
+
+static double derivative_of(const Jacobian *by, int64_t j, int64_t i) {
+    for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++)
+        if (by->of[e].j == j) return by->of[e].J;
+    return 0;
+}
+
+/* Does each pair (a, b) of a row turn by an angle t? Then y[a] = a cos t - b sin t and y[b] = a sin
+ * t + b cos t. Sets p->angles. */
+static bool find_turns(RuledTape *tape, Part *p) {
+    const TapeTensor *x = &tape->tensors[p->x];
+    const double *y = tape->tensors[p->y].value;
+    if (!find_pairs(tape, p, x)) return false;
+    p->angles = memory_take(&tape->memory, x->size, sizeof *p->angles);
+    if (!p->angles) return false;
+    for (int64_t i = 0; i < x->size; i++) {
+        const int64_t other = partner_of(p, x->columns, i);
+        const double c = derivative_of(&p->by, i, i);
+        const double s = other == i ? 0 : derivative_of(&p->by, other, i);
+        p->angles[i] = atan2(other < i ? -s : s, c);
+        if (is_float32(x)) p->angles[i] = (double)(float)p->angles[i];
+        if (!is_near(hypot(c, s), 1)) return false;
+        if (!is_near(y[i], c * x->value[i] - s * x->value[other])) return false;
+        if (other < i && !is_near(p->angles[i], p->angles[other])) return false;
+    }
+    return true;
+}
+
 /* ---- number by number ------------------------------------------------------------------------ */
 
 /* Was x repeated in y? The shapes must fit, from the end, and J must agree. */
@@ -389,7 +443,8 @@ static void find_simple_kind(RuledTape *tape, Part *p) {
     const TapeTensor *x = &tape->tensors[p->x];
     const bool each = find_each(tape, p) && (p->copies || x->size == tape->tensors[p->y].size);
     if (each) p->kind = RULE_EACH;
-    else p->kind = find_spread(tape, p) ? RULE_SPREAD : RULE_GENERAL;
+    else if (find_spread(tape, p)) p->kind = RULE_SPREAD;
+    else p->kind = find_turns(tape, p) ? RULE_TURN : RULE_GENERAL;
 }
 
 double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,

@@ -18,7 +18,8 @@ typedef enum {
     RULE_PRODUCT, /* dA = dY B', dB = A' dY */
     RULE_SOFTMAX, /* dx = s y (dy - sum of y dy in the row) */
     RULE_EACH,    /* dx = dy times a derivative, number by number; summed if x was broadcast */
-    RULE_SPREAD   /* one number of dy goes to several of dx, as in a sum */
+    RULE_SPREAD,  /* one number of dy goes to several of dx, as in a sum */
+    RULE_TURN     /* pairs of a row turn, each by its angle; dx is dy, turned back */
 } RuleKind;
 
 /* Memory of a tape, all freed together. */
@@ -73,6 +74,8 @@ typedef struct Part {
     double constant;
     double *each;           /* RULE_EACH: J for each element of y; RULE_SPREAD: of x */
     double *means;          /* RULE_SOFTMAX: sum of y dy, of each row */
+    double *angles;         /* RULE_TURN: of each number's pair, from -pi to pi; */
+    int64_t *pair;          /* and for each column the other one of its pair */
     const struct Part *own; /* of its line alone: itself, but in a fold */
 } Part;
 
@@ -123,6 +126,9 @@ bool is_float32(const TapeTensor *x);
 /* The sum of the terms dy[j] J[j, i] by these derivatives; *size: of their absolute values. */
 double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
                     double *size);
+
+/* RULE_TURN: the number that element i of x, which has so many columns, is a pair with. */
+int64_t partner_of(const Part *p, int64_t columns, int64_t i);
 
 /* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */
 bool can_broadcast(const TapeTensor *x, const TapeTensor *y);

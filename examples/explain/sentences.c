@@ -74,6 +74,11 @@ static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_T
             "Each number of {y} is a row of {a} times a column of {b}: products, added up.", text);
     else if (!unit->name && weights_of(line))
         say(plan, step, "Each row of {y} becomes weights: positive, with the sum 1.", text);
+    else if (step->kind == RULE_TURN)
+        say(plan, step,
+            "{y} is made from {in}: each pair (a, b) turns by its angle t and becomes (a cos t - b "
+            "sin t, a sin t + b cos t).",
+            text);
     else if (!*inputs) say(plan, step, "{y} is made.", text);
     else {
         say(plan, step, "{y} is made from {in}", text);
@@ -94,6 +99,10 @@ static const char *const backward_says[] = {
                      "weight.",
     [RULE_EACH] = "{dy} arrives, and each number is multiplied by the derivative in its place.",
     [RULE_SPREAD] = "Each number of {dx} is the number that arrives, times its derivative.",
+    [RULE_TURN] =
+        "{dy} arrives. Forward, each pair was turned by its angle t. So the pair (a, b) "
+        "that arrives is turned back by t: it becomes (a cos t + b sin t, b cos t - a sin "
+        "t).",
     [RULE_GENERAL] = "{dy} arrives. Each number of {dx} is a sum of its numbers, times "
                      "derivatives."};
 

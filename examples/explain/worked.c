@@ -120,6 +120,21 @@ static void form_call(Plan *plan, Formula *f, Recipe *r) {
     } else r->kind = WORKED_CALL;
 }
 
+/* cos(t) x a + sin(t) x b: item `from` turns. t has the sign of each number: back, (a, b) becomes
+ * (a cos t + b sin t, b cos t - a sin t). */
+static void form_turn(Plan *plan, const Part *part, bool back, int from, Formula *f,
+                      char form[FORM_TEXT]) {
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    const int angles = find_item(plan, f, ITEM_DERIVATIVE, part->x);
+    double *turned = memory_take(&plan->tape.memory, x->size, sizeof *turned);
+    for (int64_t i = 0; turned && i < x->size; i++) {
+        const bool is_first = i < partner_of(part, x->columns, i);
+        turned[i] = is_first == back ? part->angles[i] : -part->angles[i];
+    }
+    put_text(form, FORM_TEXT, "cos(@%d) x @%d + sin(@%d) x @%d", angles, from,
+             formula_hide_like(f, angles, turned), from);
+}
+
 static void form_forward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     Token tokens[FORMULA_ITEMS];
     const Unit *unit = &plan->units[step->unit];
@@ -132,6 +147,10 @@ static void form_forward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
         if (r->line->num_in == 1) put_text(r->form, FORM_TEXT, "@%d", r->items[0]);
         else put_text(r->form, FORM_TEXT, "@*");
         r->after = ", moved";
+    } else if (step->kind == RULE_TURN) {
+        const Part *part = &r->line->parts[0];
+        r->kind = WORKED_TURN;
+        form_turn(plan, part, false, r->items[part->k], f, r->form);
     } else if (r->line->product.P > 0 || count > 0) {
         r->kind = r->line->product.P > 0 ? WORKED_PRODUCT : WORKED_BY_NUMBER;
         form_of_line(plan, f, r);
@@ -161,6 +180,7 @@ static void form_backward(Plan *plan, const Step *step, Formula *f, Recipe *r) {
         put_text(r->form, FORM_TEXT, "[@%d x @%d]", dy, hide_derivatives(plan, f, part, 1, false));
     else if (part->kind == RULE_SPREAD && part->is_constant)
         put_text(r->form, FORM_TEXT, "@%d x {%.17g}", dy, part->constant);
+    else if (part->kind == RULE_TURN) form_turn(plan, part, true, dy, f, r->form);
     else if (part->kind == RULE_EACH) form_each(part, f, dy, r->form);
     else form_of_items(f, AFTER_EQUALS, NULL, r->form);
     if (part->kind == RULE_SOFTMAX)
@@ -255,6 +275,14 @@ static bool read_weight(const Plan *plan, const RuledLine *line, int64_t j, Work
     return true;
 }
 
+/* Its angle and itself, and again for the other one of its pair. */
+static void read_turn(const Plan *plan, const Part *part, int64_t i, Worked *w) {
+    const int64_t other = partner_of(part, plan->tape.tensors[part->x].columns, i);
+    w->terms = 1;
+    for (int n = 0; n < 3; n++) read(w, i);
+    read(w, other);
+}
+
 /* As many numbers of each table, each once. */
 static void read_call(const Recipe *r, int64_t j, Worked *w) {
     int tables = 0;
@@ -313,6 +341,7 @@ static void read_forward(const Plan *plan, const Step *step, const Formula *f, c
     }
     case WORKED_PRODUCT: read_product(plan, r->line, j, w); return;
     case WORKED_BY_NUMBER: read_by_number(plan, f, r, j, w); return;
+    case WORKED_TURN: read_turn(plan, &r->line->parts[0], j, w); return;
     default: break;
     }
     bool has_inputs = false;
@@ -376,6 +405,7 @@ static void read_backward(const Plan *plan, const Part *part, const Recipe *r, i
         read(w, i / plan->tape.tensors[part->x].columns);
         w->terms = 1;
         return;
+    case RULE_TURN: read_turn(plan, part, i, w); return;
     case RULE_GENERAL: read_largest(plan, part, i, w); return;
     case RULE_SPREAD:
         if (begin == end) return;
@@ -516,14 +546,21 @@ static double value_of_terms(Line *l) {
 }
 
 static double value_of_factor(Line *l) {
+    static const struct {
+        const char *opens;
+        double (*of)(double);
+    } functions[] = {{"exp(", exp}, {"cos(", cos}, {"sin(", sin}};
+    double (*function)(double) = NULL;
     if (take(l, "-")) return -value_of_factor(l);
     if (skip(l, "[")) return value_of_terms(l);
-    const bool is_max = take(l, "max("), is_exp = !is_max && take(l, "exp(");
-    const bool has_brackets = is_max || is_exp || take(l, "(");
+    for (int n = 0; n < 3 && !function; n++)
+        if (take(l, functions[n].opens)) function = functions[n].of;
+    const bool is_max = !function && take(l, "max(");
+    const bool has_brackets = function || is_max || take(l, "(");
     double x = has_brackets ? value_of_sum(l) : value_of_operand(l);
     if (is_max && take(l, ", ")) x = fmax(x, value_of_sum(l));
     if (has_brackets && !take(l, ")")) return (double)NAN;
-    if (is_exp) x = exp(x);
+    if (function) x = function(x);
     return take(l, "^") ? pow(x, value_of_operand(l)) : x;
 }
 

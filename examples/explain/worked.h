@@ -20,6 +20,7 @@ typedef enum {
     WORKED_BY_NUMBER,
     WORKED_SUM,     /* of derivative times input */
     WORKED_WEIGHTS, /* exp(a) / (exp(a) + exp(b)) */
+    WORKED_TURN,    /* cos(t) x a + sin(t) x b */
     WORKED_CALL,    /* op of a, b and c */
     WORKED_BACKWARD,
     WORKED_ADDITION

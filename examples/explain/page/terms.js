@@ -64,7 +64,7 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
     terms.forEach((term, n) => {
         const size = terms.indexOf(")", n) + 1 - n;
         if (term === " × " && nodes[n - 1] && nodes[n + 1]) hold(n - 1, 3);
-        else if (/exp\($/.test(term) && size > 0) hold(n, size);
+        else if (/(exp|cos|sin)\($/.test(term) && size > 0) hold(n, size);
         else if (n && /^,/.test(term.note)) hold(n - 1, 2);
     });
     return [nodes, terms.length === 0 ? output : !isAlone && el("span", { class: "held" }, equals, output),

@@ -302,12 +302,14 @@ static double read_number(void) {
 
 static double read_factor(void) {
     at += strspn(at, " ");
-    const bool is_max = take("max("), is_exp = !is_max && take("exp(");
-    const bool brackets = is_max || is_exp || take("(");
+    const bool is_exp = take("exp("), is_cos = take("cos("), is_sin = take("sin(");
+    const bool is_max = take("max("), brackets = is_exp || is_cos || is_sin || is_max || take("(");
     double x = brackets ? read_sum() : read_number();
     if (is_max && take(",")) x = fmax(x, read_sum());
     known = known && (!brackets || take(")"));
     if (is_exp) x = exp(x);
+    if (is_cos) x = cos(x);
+    if (is_sin) x = sin(x);
     return take("^2") ? x * x : x;
 }
 
@@ -988,6 +990,88 @@ START_TEST(kinds_of_other_ops) {
 }
 END_TEST
 
+/* How number i of b2.0 is worked out. */
+static void expect_turn(int64_t i, const char *own, const char *other) {
+    char text[LINE_TEXT];
+    Formula f;
+    Recipe r;
+    const Step *step = find_step("b2.0");
+    formula_of(&plan, step, &f);
+    recipe_of(&plan, step, &f, &r);
+    line_text(step, &f, &r, i, false, 0, text);
+    ck_assert_msg(strstr(text, own) == text && strstr(text, other), "%s", text);
+}
+
+/* Pairs that turn, next to each other and in halves: the angles come from the derivatives. */
+START_TEST(turns) {
+    static const char *const parts[] = {" b2.0, check ok\n",
+                                        "    dx[0] ",
+                                        "   =   dy[0]\n",
+                                        "    turned back by   angle[0]\n",
+                                        "[    0     0     0     0 ]\n",
+                                        "[ 1.00  1.00  0.01  0.01 ]\n",
+                                        "[ 2.00  2.00  0.02  0.02 ]\n",
+                                        "    dx[0, 0, 0] = cos(0) x ",
+                                        NULL};
+    begin_tape();
+    Tensor *x = draw("x", SHAPE(2, 3, 4));
+    Tensor *places = ag_name(tape_own(tensor_arange_of(0, 3, 1, I64)), "n");
+    Tensor *y = ag_name(ag_rope(x, places, 10000, ROPE_ADJACENT), "y"); /* line 2 */
+    Tensor *z = ag_name(ag_rope(y, places, 10000, ROPE_HALVES), "z");   /* 3 */
+    open_tape(ag_sum(ag_square(ag_add(z, ag_detach(x)))));
+    expect_kind("f2", RULE_TURN);
+    expect_kind("b2.0", RULE_TURN);
+    expect_kind("b3.0", RULE_TURN);
+    expect_formula("f2", "y = x turned by each pair's angle from n");
+    expect_formula("b2.0", "dx = dy turned back by each pair's angle");
+    check_all_terms();
+    for (int halves = 0; halves < 2; halves++) {
+        const Part *part = find_step(halves ? "b3.0" : "b2.0")->part;
+        for (int64_t i = 0; i < 24; i++) {
+            const bool is_slow = halves ? i % 2 == 1 : i % 4 > 1;
+            ck_assert_double_eq_tol(part->angles[i], (double)(i / 4 % 3) * (is_slow ? 0.01 : 1),
+                                    1e-7);
+            ck_assert_int_eq(partner_of(part, 4, i), i ^ (halves ? 2 : 1));
+        }
+    }
+    expect_in_order(shown(), parts);
+    expect_turn(5, "cos(1.00) x ",
+                " + sin(-1.00) x "); /* the second of its pair: b cos t - a sin t */
+    close_plan();
+}
+END_TEST
+
+/* y = (m0 a + m1 b + m4, m2 a + m3 b + m4) for each row (a, b) of x: an op that no one knows. */
+static Tensor *mixed_forward(const AgCall *call) {
+    Tensor *m = tape_own(tensor_from_doubles(SHAPE(2, 2), call->data));
+    return tensor_retain(
+        ag_add_scalar(ag_linear(call->in[0], m, NULL), ((const double *)call->data)[4]));
+}
+static void mixed_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
+    Tensor *m = tape_own(tensor_from_doubles(SHAPE(2, 2), call->data));
+    dx[0] = tensor_retain(ag_matmul(dy, m));
+}
+static const AgFunction mixed = {"mixed", NULL, NULL, mixed_forward, mixed_backward};
+
+/* Pairs that also grow, or move, or of which one is negated, do not turn; a rotation of any op
+ * does. */
+START_TEST(pairs_that_do_not_turn) {
+    static double m[][5] = {{0.6, -0.8, 0.8, 0.6, 0},
+                            {1.2, -1.6, 1.6, 1.2, 0},
+                            {0.6, -0.8, 0.8, -0.6, 0},
+                            {0.6, -0.8, 0.8, 0.6, 1}};
+    for (int i = 0; i < 4; i++) {
+        begin_tape();
+        Tensor *x = draw("x", SHAPE(3, 2));
+        open_tape(ag_sum(ag_square(ag_call(&mixed, 1, &x, m[i])))); /* line 1, after the leaf */
+        expect_kind("b1.0", i ? RULE_GENERAL : RULE_TURN);
+        expect_kind("f1", i ? RULE_GENERAL : RULE_TURN);
+        check_all_terms();
+        close_plan();
+    }
+}
+END_TEST
+
 /* A name that is a sum has brackets where it is an operand. */
 START_TEST(names_that_are_sums) {
     begin_tape();
@@ -1050,6 +1134,8 @@ int main(void) {
     tcase_add_test(tcase, wrong_rules);
     tcase_add_test(tcase, reasons_beside_wrong_rules);
     tcase_add_test(tcase, kinds_of_other_ops);
+    tcase_add_test(tcase, turns);
+    tcase_add_test(tcase, pairs_that_do_not_turn);
     tcase_add_test(tcase, names_that_are_sums);
     tcase_add_test(tcase, tapes_without_names);
     return run_suite(suite);
