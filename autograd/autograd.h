@@ -390,17 +390,18 @@ Tensor *tape_forward(int i);
  * than 1 MB is an error. It is one object:
  *
  * lines: for each op in order: line, its number from 0; op, call, shapes, formula, gradient and
- *     source, its texts; an argument (s, p, scale or base); view, does the result share the memory
- * of the first input; in and out, the numbers of tensors, -1 if absent; and backward. backward:
- * empty if the result has no gradient; else for each input null, or: input, its number; dx, what
- * backward added to its gradient; jacobian; worst, the largest difference between the Jacobian and
- * central differences in float64, relative to max(1, abs J); unchecked, how many derivatives
- * differences cannot check, because their steps contradict each other or the point is a kink: worst
- * leaves these out. jacobian: for each element i of the input [j, J[j, i], ...], J[j, i] = d y[j] /
- * d x[i], for the J that are not 0; or, if all are 0, the reason: "masked", "weight is 0", "weight
- * is 1", "dropped", "flat", "times 0" or "unused". tensors: each once: type, name, shape, leaf,
- * requires_grad, value and, if it has one, grad. Elements are row-major; NaN and infinities are
- * strings. */
+ *     source, its texts; an argument (s, p, scale or base); view, does the result share the
+ *     memory of the first input; in and out, the numbers of tensors, -1 if absent; and backward.
+ * backward: empty if the result has no gradient; else for each input null, or: input, its number;
+ *     dx, what backward added to its gradient; jacobian; worst, the largest difference between the
+ *     Jacobian and central differences in float64, relative to max(1, abs J); unchecked, how many
+ *     derivatives differences cannot check, because their steps contradict each other or the point
+ *     is a kink: worst leaves these out.
+ * jacobian: for each element i of the input [j, J[j, i], ...], J[j, i] = d y[j] / d x[i], for the J
+ *     that are not 0; or, if all are 0, the reason: "masked", "weight is 0", "weight is 1",
+ *     "dropped", "flat", "times 0" or "unused".
+ * tensors: each once: type, name, shape, leaf, requires_grad, value and, if it has one, grad.
+ *     Elements are row-major; NaN and infinities are strings. */
 bool tape_write_json(FILE *file);
 
 /* Would backpropagation from y add to x's gradient: does x require a gradient, and does y depend on
