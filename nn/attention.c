@@ -204,7 +204,7 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     MultiHeadAttention *attention = nn_module_new(&multi_head_class);
     if (!attention) return NULL;
     const int64_t n = c.num_hiddens, G = c.num_kv_heads ? c.num_kv_heads : c.num_heads;
-    const int64_t shared = n / c.num_heads * G; /* what W_k and W_v compute */
+    const int64_t kv = n / c.num_heads * G; /* what W_k and W_v compute */
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;
     attention->num_kv_heads = G;
@@ -213,10 +213,8 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
         nn_add_child(attention, "attention", nn_dot_product_attention_new(c.dropout));
     if (attention->attention) attention->attention->num_heads = c.num_heads;
     attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(sized(c.query_size), n, c.bias));
-    attention->W_k =
-        nn_add_child(attention, "W_k", nn_linear_new(sized(c.key_size), shared, c.bias));
-    attention->W_v =
-        nn_add_child(attention, "W_v", nn_linear_new(sized(c.value_size), shared, c.bias));
+    attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(sized(c.key_size), kv, c.bias));
+    attention->W_v = nn_add_child(attention, "W_v", nn_linear_new(sized(c.value_size), kv, c.bias));
     attention->W_o = nn_add_child(attention, "W_o", nn_linear_new(lazy ? NN_LAZY : n, n, c.bias));
     nn_add_result(attention, &attention->attention_weights);
     return nn_module_done(attention);
