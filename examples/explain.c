@@ -27,7 +27,8 @@ extern const unsigned char live_wasm[];
 extern const size_t live_wasm_size;
 
 static LessonOptions options = {.dropout = -1, .seed = LESSON_SEED};
-static int64_t lesson; /* 0: all */
+static const char *lesson_name; /* "3b"; NULL: all */
+static int64_t lesson;          /* its number; 0: all */
 static const char *tape_file;
 static const char *page_file;
 static bool text, causal, no_causal;
@@ -48,7 +49,7 @@ static void make_page(void) {
     const int last = lesson > 0 ? (int)lesson : LESSONS;
     if (!tensor_can_write_file(page_file)) return;
     char *json = lessons_as_json(first, last, options);
-    if (lesson > 0) snprintf(what, sizeof what, "lesson %d", first);
+    if (lesson > 0) snprintf(what, sizeof what, "lesson %s", lesson_name);
     else snprintf(what, sizeof what, "lessons 1 to %d", LESSONS);
     write_page(&(Page){json, live_wasm, live_wasm_size}, what);
     free(json);
@@ -139,9 +140,8 @@ static void make_page_of_tape(void) {
     { name, FLAG_INTEGER, &(variable), "N", sentence, 1, 64, "from 1 to 64", OWN }
 
 static const Flag flags[] = {
-    {"--lesson", FLAG_INTEGER, &lesson, "N",
-     "One lesson, from 1 to " LAST_LESSON ", and not all of them.", 1, LESSONS,
-     "from 1 to " LAST_LESSON, "all"},
+    {"--lesson", FLAG_CHOICE, &lesson_name, "1|2|3|3b|4|5|6",
+     "One lesson, and not all of them; 3 has its second half, 3b, with it.", 0, 0, NULL, "all"},
     {"--page", FLAG_OUTPUT, &page_file, "FILE.html", "The page.", 0, 0, NULL, "explain.html"},
     SWITCH_FLAG(
         "--text", text,
@@ -197,7 +197,7 @@ static void check_flags(void) {
     const char *refused = lesson_refuses((int)lesson, &options);
     if (options.rule && !wrong_find(options.rule))
         flags_misuse("explain", "--break: there is no mistake \"%s\"", options.rule);
-    if (refused) flags_misuse("explain", "lesson %d takes no %s", (int)lesson, refused);
+    if (refused) flags_misuse("explain", "lesson %s takes no %s", lesson_name, refused);
     if (text && rules.n && lesson == 0)
         flags_misuse("explain", "--rule with --text needs a lesson: add --lesson");
     if (text && page_file) flags_misuse("explain", "--text writes no page: leave out --page");
@@ -211,6 +211,8 @@ static void check_flags(void) {
 int main(int argc, char **argv) {
     flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
                 sizeof flags / sizeof *flags);
+    lesson = lesson_name ? *lesson_name - '0' : 0;
+    options.part = lesson_name ? lesson_name[1] : '\0'; /* '\0': all parts */
     options.causal = (signed char)(causal - no_causal);
     for (int i = 0; i < rules.n; i++) lesson_set(&options, "formula", rules.text[i]);
     check_flags();

@@ -141,12 +141,21 @@ bool setting_number(const char *key, const char *value, bool whole, double least
     const double read = strtod(value, &rest);
     const bool is_number = rest != value && *rest == '\0';
     const bool fits = is_number && read >= least && read <= most;
-    if (!fits || (whole && read != floor(read)))
-        return tensor_fail("%s is \"%s\": it must be %s from %.16g to %.16g", key, value,
-                           whole ? "an integer" : "a number", least, most);
-    *number = read;
+    const char *kind = whole ? "an integer" : "a number";
+    if (fits && !(whole && read != floor(read))) *number = read;
+    else if (most == HUGE_VAL)
+        return tensor_fail("%s is \"%s\": it must be %s of at least %.16g", key, value, kind,
+                           least);
+    else
+        return tensor_fail("%s is \"%s\": it must be %s from %.16g to %.16g", key, value, kind,
+                           least, most);
     return true;
 }
+
+/* How large a size can be depends on the lesson, which says it: settings_check_most. */
+static bool is_size(const Setting *s) { return s->kind == INTEGER && s->offset != FIELD(step); }
+
+enum { MOST_READ = 1000000000 };
 
 bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     const Setting *s = settings;
@@ -158,8 +167,9 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     if (s->kind == FORMULAS) return add_formula(options, value);
     if (s->kind == WORDS) *text_in(s, options) = value;
     if (s->kind == WORDS) return true;
-    if (!setting_number(key, value, s->kind != NUMBER, s->least, s->most, &number)) return false;
-    if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
+    const double most = is_size(s) ? HUGE_VAL : s->most;
+    if (!setting_number(key, value, s->kind != NUMBER, s->least, most, &number)) return false;
+    if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)fmin(number, MOST_READ);
     if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
     if (s->kind == NUMBER) *number_in(s, options) = number;
     if (s->kind == CHOICE) *choice_in(s, options) = number != 0 ? 1 : -1;
@@ -253,9 +263,15 @@ void settings_write(FILE *file, int number, const LessonOptions *used, const Les
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* The step of a training changes no size. */
-static bool is_size(int number, const Setting *s) {
-    return takes(number, s) && s->kind == INTEGER && s->offset != FIELD(step);
+/* A size that is far too large must not be tried. */
+static LessonOptions in_reach(int number, const LessonOptions *used) {
+    LessonOptions tried = *used;
+    for (int i = 0; i < SETTINGS; i++) {
+        int64_t *size = integer_in(&settings[i], &tried);
+        if (!takes(number, &settings[i]) || !is_size(&settings[i])) continue;
+        if ((double)*size > settings[i].most) *size = (int64_t)settings[i].most;
+    }
+    return tried;
 }
 
 void settings_find_most(LessonOptions *most, int number, const LessonOptions *used,
@@ -264,8 +280,8 @@ void settings_find_most(LessonOptions *most, int number, const LessonOptions *us
     most->step = LESSON_STEPS - 1;
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (!is_size(number, s)) continue;
-        LessonOptions tried = *used;
+        if (!takes(number, s) || !is_size(s)) continue;
+        LessonOptions tried = in_reach(number, used);
         int64_t low = 0, high = (int64_t)s->most; /* low is 0, or fits */
         while (low < high) {
             const int64_t middle = low + (high - low + 1) / 2;
@@ -282,7 +298,7 @@ bool settings_check_most(int number, const LessonOptions *given, const LessonOpt
     bool too_large = false;
     for (int i = 0; i < SETTINGS && !tensor_error(); i++) {
         const Setting *s = &settings[i];
-        if (!is_size(number, s)) continue;
+        if (!takes(number, s) || !is_size(s)) continue;
         const long long value = *integer_in(s, used), limit = *integer_in(s, most);
         if (value <= limit) continue;
         too_large = true;

@@ -8,7 +8,6 @@
 #include "../../nn/nn.h"
 
 enum { LESSONS = 6, LESSON_STEPS = 200, LESSON_FORMULAS = 12 };
-#define LAST_LESSON "6" /* LESSONS, for texts */
 
 /* Element index, row-major, of the leaf with this name becomes value. */
 typedef struct {
@@ -46,8 +45,8 @@ typedef struct {
  * caller's. False and an error if there is no such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
-/* Reads the value of this key: a number from least to most, which must be an integer if whole is
- * true. False and an error if the value is not such a number. */
+/* Reads the value of this key: a number from least to most, which may be HUGE_VAL, and an integer if
+ * whole is true. False and an error if the value is not such a number. */
 #define MOST_SEED 9007199254740991.0 /* JavaScript's largest integer */
 bool setting_number(const char *key, const char *value, bool whole, double least, double most,
                     double *number);
