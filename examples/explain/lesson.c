@@ -2,6 +2,7 @@
  * lesson.h. */
 #include "lesson.h"
 
+#include "experiments.h"
 #include "json.h"
 #include "limits.h"
 #include "plan_json.h"
@@ -376,6 +377,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     tell_write_names(l);
     tell_write_steps(l);
     tell_write_questions(l);
+    if (l->experiments) fprintf(file, ",\n\"experiments\":[%s]", l->experiments);
     if (l->kind->shows_losses) {
         fprintf(file, ",\n\"rate\":%g", l->kind->rate);
         write_losses(file, "losses", lesson_losses(l));
@@ -457,14 +459,17 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
                             bool is_first) {
     Lesson lesson;
     char *json;
+    char *experiments = experiments_as_json(kind, options);
     FILE *file = data_open(&json);
     options.part = kind->part;
     const bool opened = lesson_open(&lesson, kind->number, options);
+    lesson.experiments = experiments;
     used->rule |= opened && lesson.rule;
     if (opened) note_refusals(&lesson, used, is_first);
     if (opened && file) lesson_write_json(&lesson, file);
     lesson_close(&lesson);
     data_close(file, json);
+    free(experiments);
     if (tensor_error()) {
         free(json);
         return NULL;

@@ -15,9 +15,10 @@
 #include "words.h"
 #include "wrong.h"
 
-enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 14 };
+enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 14, LESSON_EXPERIMENTS = 2 };
 
 typedef struct LessonKind LessonKind;
+typedef struct ExperimentKind ExperimentKind;
 typedef struct {
     int number;
     const LessonKind *kind;
@@ -36,8 +37,9 @@ typedef struct {
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with
                                                       * the wrong rule */
-    FILE *json;                                      /* for tell.c */
-    int items;                                       /* written so far, of a list */
+    const char *experiments; /* JSON of experiments_as_json, the caller's, or NULL */
+    FILE *json;              /* for tell.c */
+    int items;               /* written so far, of a list */
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. options.part 'b' opens the second half
@@ -88,6 +90,7 @@ struct LessonKind {
     bool is_padded;                 /* a token is padding: the first; with --lengths, the last */
     NamePair keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet or
  a question: forward of a line, {"A"}, or backward to an input, {"A", "S"} */
+    const ExperimentKind *experiments[LESSON_EXPERIMENTS]; /* see experiments.h */
     LessonOptions own;          /* sizes, dropout and seed, unless others are given */
     double rate;                /* of SGD on all leaves, with which the loss falls clearly */
     bool shows_losses;          /* of LESSON_STEPS steps */

@@ -1,4 +1,5 @@
 /* lesson1.c - one weight: the attention of Nadaraya and Watson, with one number to learn. */
+#include "experiments.h"
 #include "tell.h"
 
 #include <math.h>
@@ -226,6 +227,94 @@ static void ask(Lesson *l) {
     ask_step(l);
 }
 
+/* ---- an experiment --------------------------------------------------------------------------- */
+
+/* The loss, if w is larger by h. */
+static double loss_beside(const Experiment *x, double h, DType dtype) {
+    Tensor *in[5];
+    tape_begin_no_grad();
+    for (int i = 0; i < 5; i++) in[i] = ag_to(x->taken[i], dtype);
+    Tensor *y = pool(in[0], in[1], in[2], ag_add_scalar(in[3], h));
+    const Tensor *loss = lesson_loss(y, in[4]);
+    const double number = loss ? tensor_item(loss) : (double)NAN;
+    tape_end();
+    return number;
+}
+
+static double slope_of_loss(const Experiment *x) {
+    tape_begin();
+    Tensor *w = ag_requires_grad(tape_own(tensor_clone(x->taken[3])));
+    Tensor *y = pool(x->taken[0], x->taken[1], x->taken[2], w);
+    ag_backward(lesson_loss(y, x->taken[4]));
+    const double slope = lesson_element(w ? w->grad : NULL, 0);
+    tape_end();
+    return slope;
+}
+
+static double relu_at(double number) {
+    tape_begin_no_grad();
+    const Tensor *y = ag_relu(tape_own(tensor_full(SCALAR, number)));
+    const double height = y ? tensor_item(y) : (double)NAN;
+    tape_end();
+    return height;
+}
+
+/* h is 1 / 10 to the power of `digits`. What rounding does differs from computer to computer, so
+ * what is said hangs on h alone. */
+static void say_of_check(Experiment *x, int digits) {
+    if (digits < 3)
+        experiment_says(x,
+                        "h is too large. The curve of the loss bends within it: the error falls "
+                        "with h times h. And h reaches over the kink of relu at 0, where the slope "
+                        "jumps from 0 to 1: no check can be right there.");
+    else if (digits < 8)
+        experiment_says(
+            x, "In float64 both agree to 6 digits or more for some of these h: that is how "
+               "close a check may ask for. Float32 has 7 digits in all, and loses more and more of "
+               "them when two losses are subtracted.");
+    else
+        experiment_says(x, "h is too small: the two losses differ only in their last digits, and "
+                           "what rounding did to them is divided by 2 h.");
+}
+
+static void show_errors(Experiment *x, double h, double slope) {
+    const double at = 0.001; /* of relu */
+    const double errors[] = {
+        (loss_beside(x, h, F64) - loss_beside(x, -h, F64)) / (2 * h) / slope - 1,
+        (loss_beside(x, h, F32) - loss_beside(x, -h, F32)) / (2 * h) / slope - 1,
+        (relu_at(at + h) - relu_at(at - h)) / (2 * h) - 1};
+    for (int i = 0; i < 3; i++) experiment_cell(x, errors[i] == 0 ? "0" : "%.0e", fabs(errors[i]));
+}
+
+static void run_check(Experiment *x) {
+    const double slope = slope_of_loss(x);
+    if (!(fabs(slope) > 0.1)) return;
+    experiment_lead(
+        x, 1, "h",
+        "A check moves a number by h to both sides, and divides the difference of the "
+        "losses by 2 h. How far is that from the gradient, as a share of it? relu(x), the "
+        "larger of x and 0, has a kink at 0; here x is 0.001, and the slope is 1.");
+    experiment_row(x, "loss, float64");
+    experiment_row(x, "loss, float32");
+    experiment_row(x, "relu(0.001)");
+    experiment_column(x, 'n', "error");
+    for (int digits = 0; digits <= 12; digits++) {
+        const double h = pow(10, -digits);
+        experiment_position(x, digits < 4 ? "%g" : "%.0e", h);
+        show_errors(x, h, slope);
+        say_of_check(x, digits);
+    }
+}
+
+static const ExperimentKind check = {
+    .title = "How close must a check be?",
+    .phase = 'b',
+    .made = "U",
+    .input = "w",
+    .takes = {"queries", "keys", "values", "w", "T"},
+    .run = run_check,
+};
+
 const LessonKind lesson_1 = {
     .number = 1,
     .title = "One weight",
@@ -248,6 +337,7 @@ const LessonKind lesson_1 = {
              {"A", "S"}},
     .own = {.queries = 3, .keys = 4, .seed = 4},
     .rate = RATE,
+    .experiments = {&check},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -1,5 +1,8 @@
 /* lesson2.c - from scores to output: one head of attention, and the three rules of its backward. */
+#include "experiments.h"
 #include "tell.h"
+
+#include <math.h>
 
 enum { VALUES = 2 }; /* the size of a value */
 
@@ -109,15 +112,13 @@ static void tell_scores(Lesson *l) {
         other);
     if (d > 1)
         say(l, step_forward("S / sqrt(d)"), cell,
-            "A score is a sum of d = %d products, so scores grow with d. Divided by sqrt(d) they "
-            "stay small: %s. This looks like housekeeping; on the way back you will see "
-            "what it is good for.",
+            "A score is a sum of d = %d products, so the usual size of scores grows with sqrt(d). "
+            "Divided by it they stay small: %s. On the way back you can try what that is good for.",
             (int)d,
             show_scaled(lesson_scale(l), value_of("S", cell), value_of("S / sqrt(d)", cell)));
     else
         say(l, step_forward("S / sqrt(d)"), cell,
-            "Scores are divided by sqrt(d), because a score is a sum of d products and grows with "
-            "d. Here d is 1, so %s stays as it is.",
+            "Scores are divided by sqrt(d), because a score is a sum of d products. Here d is 1, so %s stays as it is.",
             show_value("S / sqrt(d)", cell));
 }
 
@@ -209,12 +210,8 @@ static void tell_backward(Lesson *l) {
         show_product(value_of("A", cell), number(1 - p), number(p * (1 - p))),
         show_slope("A", scores(l), cell), verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
-        "Divided on the way forward, divided on the way back: %s.%s",
-        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", cell), grad_of("S", cell)),
-        d == 1 || K == 1 ? ""
-                         : " And here is what the root is good for: with larger scores the weights "
-                           "would be nearer to 0 and 1, and softmax lets almost no gradient "
-                           "through there.");
+        "Divided on the way forward, divided on the way back: %s.",
+        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", cell), grad_of("S", cell)));
     say(l, step_backward("S", "Q"), q * d,
         "A query has met every key, so all scores of its row answer for it. The gradient of the "
         "first number of \"%s\" in `Q` is a sum with a term for each of them: %s.",
@@ -258,6 +255,155 @@ static void ask(Lesson *l) {
               "How many terms does the gradient of the first number of `Q` have?");
 }
 
+/* ---- experiments ----------------------------------------------------------------------------- */
+
+/* The length of each row of x, (rows, 1, n), in the order of size: the one in the middle. */
+static double middle_length(Tensor *x) {
+    Tensor *lengths = ag_sqrt(ag_sum_dims(ag_square(ag_detach(x)), AXES(-1), false));
+    Tensor *sorted = tape_own(tensor_sort(ag_reshape(lengths, SHAPE(-1)), NULL));
+    return sorted ? lesson_element(sorted, tensor_numel(sorted) / 2) : (double)NAN;
+}
+
+/* A row of the table: the usual size of scores, the largest weight of a row, and the length of a
+ * gradient behind softmax; dy arrives, with the length 1. */
+static void measure(Experiment *x, const Tensor *scores, Tensor *dy) {
+    Tensor *z = ag_requires_grad(tape_own(tensor_clone(scores)));
+    Tensor *a = ag_softmax(z, -1);
+    Tensor *length = ag_sqrt(ag_sum_dims(ag_square(dy), AXES(-1), true));
+    ag_backward_from(a, ag_div(dy, length));
+    const Tensor *largest = ag_mean(ag_max_dim(ag_detach(a), -1, false));
+    if (tensor_error()) return;
+    experiment_number(x, tensor_norm(z) / sqrt((double)tensor_numel(z)), 2);
+    experiment_number(x, tensor_item(largest), 2);
+    experiment_number(x, middle_length(z->grad), 2);
+}
+
+static void say_of_root(Experiment *x, int d) {
+    const char *root = show(sqrt(d));
+    if (d == 1)
+        experiment_says(x, "A score is one product here, and there is nothing to divide by.");
+    else if (d < 16)
+        experiment_says(
+            x,
+            "A score adds %d products. Some are positive, some negative, so the usual size is "
+            "near sqrt(%d) = %s; it does not grow like d.",
+            d, d, root);
+    else
+        experiment_says(
+            x,
+            "Near sqrt(%d) = %s. The larger the scores, the more softmax decides for one key, "
+            "and the less gradient comes through. Divided by the root, nothing changes with d.",
+            d, root);
+}
+
+static void run_root(Experiment *x) {
+    enum { ROWS = 64, KEYS = 6, MOST = 256 };
+    experiment_lead(
+        x, 2, "d",
+        "Random queries and keys of d numbers, 6 keys for each query. How large are the "
+        "scores, how large is the largest weight, and how long is the gradient of the "
+        "scores, in the middle row, if one of length 1 comes to the weights?");
+    experiment_row(x, "`S`");
+    experiment_row(x, "`S / sqrt(d)`");
+    experiment_column(x, 'n', "usual size");
+    experiment_column(x, 's', "largest weight");
+    experiment_column(x, 's', "gradient");
+    tensor_manual_seed(1);
+    Tensor *q = tensor_randn(SHAPE(ROWS, 1, MOST));
+    Tensor *k = tensor_randn(SHAPE(ROWS, KEYS, MOST));
+    Tensor *dy = tensor_randn(SHAPE(ROWS, 1, KEYS));
+    for (int64_t d = 1; d <= MOST && !tensor_error(); d *= 2) {
+        tape_begin();
+        Tensor *s = ag_bmm(ag_slice(q, 2, 0, d), ag_transpose(ag_slice(k, 2, 0, d), 1, 2));
+        experiment_position(x, "%d", (int)d);
+        measure(x, s, dy);
+        measure(x, ag_scale(s, 1 / sqrt((double)d)), dy);
+        say_of_root(x, (int)d);
+        tape_end();
+    }
+    tensor_release(q);
+    tensor_release(k);
+    tensor_release(dy);
+}
+
+/* Attention with b added to every number of K; the gradients go to the leaves. */
+static Tensor *attend(Tensor *const taken[4], Tensor *k, Tensor *b, double scale) {
+    Tensor *keys = ag_add(k, b);
+    Tensor *z = ag_name(ag_scale(ag_matmul(taken[0], ag_transpose(keys, 0, 1)), scale), "z");
+    Tensor *a = ag_name(ag_softmax(z, 1), "a");
+    ag_backward(lesson_loss(ag_matmul(a, taken[2]), taken[3]));
+    return z;
+}
+
+enum { BIAS_KEYS = EXPERIMENT_ROWS - 1, BIAS_COLUMNS = 4 };
+
+/* A row for each key: its score, its weight, and its row of dk, of which the last row has the sum.
+ */
+static void show_keys(Experiment *x, const Tensor *z, const Tensor *dk, const Tensor *dbias) {
+    const LessonOptions *o = &x->lesson->options;
+    const int64_t K = o->keys, d = o->size, first = last_query(x->lesson) * K;
+    double sum = 0;
+    for (int64_t k = 0; k < K; k++) {
+        const double weight = lesson_value("a", first + k);
+        experiment_number(x, lesson_element(z, first + k), 3);
+        experiment_number(x, weight, 3);
+        for (int64_t c = 0; c < d && c < BIAS_COLUMNS; c++)
+            experiment_number(x, lesson_element(dk, k * d + c), 3);
+        sum += weight;
+    }
+    experiment_cell(x, "%s", "");
+    experiment_number(x, sum, 3);
+    for (int64_t c = 0; c < d && c < BIAS_COLUMNS; c++)
+        experiment_cell(x, "%.3f", fabs(lesson_element(dbias, c)));
+}
+
+static void run_key_bias(Experiment *x) {
+    const Lesson *l = x->lesson;
+    const int64_t K = l->options.keys, d = l->options.size;
+    if (K > BIAS_KEYS) return;
+    experiment_lead(
+        x, 2, "b",
+        "Many layers add a bias. Here the number b is added to every number of every key: "
+        "what happens to the scores and weights of \"%s\", and to `dK`? The gradient of a "
+        "bias is the sum of `dK` over the keys.",
+        word_of(l, last_query(l)));
+    for (int64_t k = 0; k < K; k++) experiment_row(x, word_of(l, k));
+    experiment_row(x, "sum");
+    experiment_column(x, 'n', "score");
+    experiment_column(x, 's', "weight");
+    for (int64_t c = 0; c < d && c < BIAS_COLUMNS; c++)
+        experiment_column(x, 'n', c == 0 ? "`dK`" : "");
+    for (int b = -2; b <= 2 && !tensor_error(); b++) {
+        tape_begin();
+        Tensor *bias = ag_requires_grad(tape_own(tensor_full(SHAPE(d), b)));
+        Tensor *k = ag_requires_grad(tape_own(tensor_clone(x->taken[1])));
+        const Tensor *z = attend(x->taken, k, bias, lesson_scale(l));
+        experiment_position(x, "%d", b);
+        if (!tensor_error()) show_keys(x, z, k->grad, bias->grad);
+        experiment_says(
+            x, "A bias adds the same to all scores of a row, and softmax sees only their "
+               "differences: no weight moves. Its gradient is 0 but for rounding, so it never "
+               "learns; many models leave it out.");
+        tape_end();
+    }
+}
+
+static const ExperimentKind root = {
+    .title = "Why the root of d?",
+    .phase = 'b',
+    .made = "S / sqrt(d)",
+    .input = "S",
+    .run = run_root,
+};
+static const ExperimentKind key_bias = {
+    .title = "Does a bias of the keys learn?",
+    .phase = 'b',
+    .made = "S",
+    .input = "K'",
+    .takes = {"Q", "K", "V", "T"},
+    .run = run_key_bias,
+};
+
 const LessonKind lesson_2 = {
     .number = 2,
     .title = "Scores to output",
@@ -284,6 +430,7 @@ const LessonKind lesson_2 = {
              {"S", "K'"}},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rate = 0.02,
+    .experiments = {&root, &key_bias},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -1,5 +1,6 @@
 /* lesson3.c - which keys may be seen: the causal mask and padding, and the kinds of zero that they
  * make. Other masks are settings: see masks.h. lesson3b.c is the second half. */
+#include "experiments.h"
 #include "masks.h"
 #include "tell.h"
 
@@ -229,6 +230,163 @@ static void ask(Lesson *l) {
                    "What is the gradient of the first number of `A`?");
 }
 
+/* ---- experiments ----------------------------------------------------------------------------- */
+
+/* The first query that sees two keys or more, but not all: -1 if there is none. */
+static int64_t half_blind_query(const Lesson *l) {
+    for (int64_t q = 0; q < l->options.queries; q++) {
+        int64_t seen = 0;
+        for (int64_t k = 0; k < l->options.keys; k++) seen += !masks_hide(l, q, k);
+        if (seen > 1 && seen < l->options.keys) return q;
+    }
+    return -1;
+}
+
+/* A row of weights, and its sum. */
+static void show_way(Experiment *x, const Tensor *a) {
+    double sum = 0;
+    for (int64_t k = 0; k < x->lesson->options.keys; k++) {
+        experiment_number(x, lesson_element(a, k), 2);
+        sum += lesson_element(a, k);
+    }
+    experiment_number(x, sum, 2);
+}
+
+/* Four ways to hide keys. z: a row of scores, keep: 1 where a key may be seen, both (1, K). */
+static void show_ways(Experiment *x, Tensor *z, Tensor *keep, int64_t moved) {
+    Tensor *hidden = ag_logical_not(ag_to(keep, BOOL));
+    Tensor *zero = ag_softmax(ag_mul(z, keep), -1);
+    Tensor *cut = ag_mul(ag_softmax(z, -1), keep);
+    Tensor *again = ag_div(cut, ag_sum_dims(cut, AXES(-1), true));
+    show_way(x, ag_softmax(ag_masked_fill(z, hidden, -(double)INFINITY), -1));
+    show_way(x, zero);
+    show_way(x, cut);
+    show_way(x, again);
+    if (isnan(lesson_element(again, moved)))
+        experiment_says(x,
+                        "e to the hidden score is so large that all other weights are 0 beside it: "
+                        "divided by their sum, 0 / 0, they are NaN. Only -infinity before softmax "
+                        "never looks at a hidden score.");
+    else
+        experiment_says(
+            x,
+            "0 hides nothing: e to the power of 0 is 1, and \"%s\" gets %s. Weights that are "
+            "set to 0 after softmax sum to less than 1, and follow the hidden score; divided "
+            "by their sum they are those of -infinity.",
+            word_of(x->lesson, moved), show(lesson_element(zero, moved)));
+}
+
+static void run_mask(Experiment *x) {
+    static const double hidden[] = {-4, -2, 0, 1, 2, 4, 8, 100, 1000};
+    const Lesson *l = x->lesson;
+    const int64_t K = l->options.keys, q = half_blind_query(l);
+    double row[MOST_WORDS], keep[MOST_WORDS];
+    int64_t moved = 0;
+    if (q < 0 || K >= EXPERIMENT_COLUMNS) return;
+    for (int64_t k = 0; k < K; k++) {
+        row[k] = lesson_element(x->taken[0], q * K + k);
+        keep[k] = !masks_hide(l, q, k);
+        if (keep[k] == 0) moved = k;
+        experiment_column(x, 's', word_of(l, k));
+    }
+    experiment_column(x, 'n', "sum");
+    char knob[80];
+    snprintf(knob, sizeof knob, "hidden score of \"%s\"", word_of(l, moved));
+    experiment_lead(
+        x, 3, knob,
+        "\"%s\" must not see \"%s\". Move this score: behind a good mask no weight may move.",
+        word_of(l, q), word_of(l, moved));
+    experiment_row(x, "score -infinity");
+    experiment_row(x, "score 0");
+    experiment_row(x, "weight 0 after softmax");
+    experiment_row(x, "the same / its sum");
+    for (int i = 0; i < (int)(sizeof hidden / sizeof *hidden) && !tensor_error(); i++) {
+        row[moved] = hidden[i];
+        tape_begin_no_grad();
+        experiment_position(x, "%g", hidden[i]);
+        show_ways(x, tape_own(tensor_from_doubles(SHAPE(1, K), row)),
+                  tape_own(tensor_from_doubles(SHAPE(1, K), keep)), moved);
+        tape_end();
+    }
+}
+
+/* The gradients of q, k and v, leaves, where the rows of y that count have a 1; returns the loss.
+ */
+static double loss_of_rows(const Lesson *l, Tensor *const leaf[3], Tensor *t, Tensor *counts) {
+    const int64_t Q = l->options.queries, K = l->options.keys;
+    bool cells[MOST_WORDS * MOST_WORDS];
+    for (int64_t i = 0; i < Q * K; i++) cells[i] = !masks_hide(l, i / K, i % K);
+    const AttentionMask mask = {.keep = tape_own(tensor_from_bools(SHAPE(1, 1, Q, K), cells))};
+    Tensor *s = ag_scale(ag_bmm(leaf[0], ag_transpose(leaf[1], 1, 2)), lesson_scale(l));
+    Tensor *y = ag_bmm(ag_attention_weights(s, 1, mask, 1), leaf[2]);
+    Tensor *loss = lesson_loss(ag_mul(y, counts), ag_mul(t, counts));
+    ag_backward(loss);
+    return loss ? tensor_item(loss) : (double)NAN;
+}
+
+/* A row of the table: the loss, and the lengths of dQ, dK and dV. */
+static void show_loss(Experiment *x, const Lesson *l, bool counts_pad, double shown[4]) {
+    Tensor *leaf[3];
+    double counts[MOST_WORDS];
+    const int64_t Q = l->options.queries;
+    tape_begin();
+    for (int64_t q = 0; q < Q; q++) counts[q] = counts_pad || q != l->pad;
+    for (int i = 0; i < 3; i++) leaf[i] = ag_requires_grad(tape_own(tensor_clone(x->taken[i])));
+    shown[0] =
+        loss_of_rows(l, leaf, x->taken[3], tape_own(tensor_from_doubles(SHAPE(1, Q, 1), counts)));
+    for (int i = 0; i < 3 && !tensor_error(); i++) shown[i + 1] = tensor_norm(leaf[i]->grad);
+    tape_end();
+    for (int i = 0; i < 4; i++) experiment_number(x, shown[i], 3);
+}
+
+static void run_padding(Experiment *x) {
+    static const char *const places[] = {"in front", "at the end"};
+    Lesson l = *x->lesson;
+    if (l.pad < 0 || l.options.no_mask) return;
+    experiment_lead(
+        x, 0, "[pad] stands",
+        "The mask hides the key of [pad]. But [pad] is a query, too: its row of `Y` has an "
+        "error. Does it count in the loss, or is it left out?");
+    experiment_row(x, "[pad] counts");
+    experiment_row(x, "left out");
+    experiment_column(x, 'n', "loss");
+    experiment_column(x, 'n', "length of `dQ`");
+    experiment_column(x, 'n', "of `dK`");
+    experiment_column(x, 'n', "of `dV`");
+    for (int at_end = 0; at_end < 2 && !tensor_error(); at_end++) {
+        double with[4] = {0}, without[4] = {0};
+        l.pad = at_end ? l.options.keys - 1 : 0;
+        if (l.pad >= l.options.queries) break;
+        experiment_position(x, "%s", places[at_end]);
+        show_loss(x, &l, true, with);
+        show_loss(x, &l, false, without);
+        if (with[1] == without[1] && with[2] == without[2] && with[3] == without[3])
+            experiment_says(
+                x, "[pad] sees no key here, so its output is 0 whatever `Q`, `K` and `V` are: "
+                   "the loss is larger by a number that nothing can change.");
+        else
+            experiment_says(
+                x, "[pad] sees words here, so its error goes back to them: they would learn "
+                   "from a place that is no word. A mask hides keys only; the loss must leave "
+                   "out the rows of padding.");
+    }
+}
+
+static const ExperimentKind mask = {
+    .title = "Masking before softmax, or after?",
+    .phase = 'f',
+    .made = "A",
+    .takes = {"S / sqrt(d)"},
+    .run = run_mask,
+};
+static const ExperimentKind padding = {
+    .title = "May padding count in the loss?",
+    .phase = 'f',
+    .made = "loss",
+    .takes = {"Q", "K", "V", "T"},
+    .run = run_padding,
+};
+
 const LessonKind lesson_3 = {
     .number = 3,
     .title = "Which keys may be seen",
@@ -246,6 +404,7 @@ const LessonKind lesson_3 = {
     .keys = {{"S", NULL}, {"Y", NULL}, {"loss", NULL}, {"E", "Y"}, {"Y", "A"}},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rate = 0.02,
+    .experiments = {&mask, &padding},
     .build = build,
     .begin = begin,
     .tell = tell,

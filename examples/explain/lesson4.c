@@ -1,4 +1,5 @@
 /* lesson4.c - one x, three uses: self-attention with dropout, where x.grad has three parts. */
+#include "experiments.h"
 #include "tell.h"
 
 #include <math.h>
@@ -226,6 +227,74 @@ static void ask(Lesson *l) {
                "many parts would the gradient of `x` have?");
 }
 
+/* ---- an experiment --------------------------------------------------------------------------- */
+
+/* Attention with all matrices times `times`, and with + x if a fourth use is given: each use of x
+ * is a leaf of its own, so its gradient is a part of dx. uses: V, K, Q, and + x or NULL. */
+static void run_uses(const Experiment *x, Tensor *const use[4], double times) {
+    Tensor *w[3];
+    for (int i = 0; i < 3; i++) w[i] = ag_scale(x->taken[i + 1], times);
+    Tensor *v = ag_linear(use[0], w[0], NULL);
+    Tensor *k = ag_linear(use[1], w[1], NULL);
+    Tensor *s = ag_bmm(ag_linear(use[2], w[2], NULL), ag_transpose(k, 1, 2));
+    Tensor *y = ag_bmm(weights(x->lesson, ag_scale(s, lesson_scale(x->lesson))), v);
+    ag_backward(lesson_loss(use[3] ? ag_add(y, use[3]) : y, x->taken[4]));
+}
+
+/* A row of the table: the lengths of the parts of dx, and of dx. Returns the last. */
+static double show_parts(Experiment *x, double times, bool is_residual) {
+    Tensor *use[4] = {NULL};
+    const int uses_of_x = is_residual ? 4 : 3;
+    tape_begin();
+    for (int i = 0; i < uses_of_x; i++)
+        use[i] = ag_requires_grad(tape_own(tensor_clone(x->taken[0])));
+    run_uses(x, use, times);
+    Tensor *dx = NULL;
+    for (int i = 0; i < 4; i++) {
+        if (i == 3 && !is_residual) experiment_cell(x, "%s", "");
+        else if (!tensor_error()) experiment_number(x, tensor_norm(use[i]->grad), 3);
+        if (use[i] && !tensor_error()) dx = dx ? ag_add(dx, use[i]->grad) : use[i]->grad;
+    }
+    const double length = dx && !tensor_error() ? tensor_norm(dx) : (double)NAN;
+    experiment_number(x, length, 3);
+    tape_end();
+    return length;
+}
+
+static void run_residual(Experiment *x) {
+    static const double times[] = {2, 1, 0.5, 0.2, 0.1, 0.01};
+    experiment_lead(
+        x, 1, "all matrices times",
+        "Most models add `x` to the output: `Y` + `x`. Then `dx` has a fourth part. How long is "
+        "each, and what is left of `dx` if the matrices are small?%s",
+        x->lesson->options.dropout > 0 ? " (Without dropout.)" : "");
+    experiment_row(x, "`Y`");
+    experiment_row(x, "`Y` + `x`");
+    static const char *const parts[] = {"from `V`", "from `K`", "from `Q`", "from + `x`", "`dx`"};
+    for (int i = 0; i < 5; i++) experiment_column(x, 'n', parts[i]);
+    for (int i = 0; i < (int)(sizeof times / sizeof *times) && !tensor_error(); i++) {
+        experiment_position(x, "%g", times[i]);
+        const double without = show_parts(x, times[i], false), with = show_parts(x, times[i], true);
+        if (without < 0.1 * with && times[i] < 1)
+            experiment_says(
+                x, "Through small matrices almost nothing comes back. The sum passes `dY` to "
+                   "`x` unchanged: that is how gradients reach the first of many layers.");
+        else
+            experiment_says(
+                x, "The sum passes `dY` to `x` unchanged, beside what comes through the three "
+                   "matrices.");
+    }
+}
+
+static const ExperimentKind residual = {
+    .title = "What does a residual, `Y` + `x`, add to `dx`?",
+    .phase = 'a',
+    .made = "Q",
+    .input = "x",
+    .takes = {"x", "W_v", "W_k", "W_q", "T"},
+    .run = run_residual,
+};
+
 const LessonKind lesson_4 = {
     .number = 4,
     .title = "One x, three uses",
@@ -252,6 +321,7 @@ const LessonKind lesson_4 = {
              {"Q", "x"}},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rate = 0.02,
+    .experiments = {&residual},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -1,5 +1,6 @@
 /* lesson5.c - heads: split, attend, merge, and a gate for each head whose gradient says how
  * important the head is. */
+#include "experiments.h"
 #include "tell.h"
 
 #include <math.h>
@@ -319,6 +320,50 @@ static void ask(Lesson *l) {
                    "Which head is the most important?");
 }
 
+/* ---- an experiment --------------------------------------------------------------------------- */
+
+/* The heads of a (1, T, h d) table, and what one reshape makes of it. A cell says where in the
+ * table its number stood: the numbers that are moved are the places. */
+static void run_reshape(Experiment *x) {
+    enum { MOST_HEADS = 8, MOST_COLUMNS = EXPERIMENT_COLUMNS / 2 };
+    const Lesson *l = x->lesson;
+    const int64_t H = l->options.heads, T = l->options.tokens, d = l->options.size;
+    if (H < 2 || H > MOST_HEADS || T < 2 || T > EXPERIMENT_ROWS || d > MOST_COLUMNS) return;
+    experiment_lead(
+        x, 0, "head",
+        "Three moves make the heads. One reshape, (%d, %d) to (%d, %d, %d), gives the same "
+        "sizes. A cell says from which word and column of `Q` its number is.",
+        (int)T, (int)(H * d), (int)H, (int)T, (int)d);
+    for (int64_t t = 0; t < T; t++) experiment_row(x, word_of(l, t));
+    for (int64_t c = 0; c < d; c++) experiment_column(x, 'w', c == 0 ? "split, transpose" : "");
+    for (int64_t c = 0; c < d; c++) experiment_column(x, 'w', c == 0 ? "one reshape" : "");
+    tape_begin_no_grad();
+    Tensor *places =
+        ag_reshape(tape_own(tensor_arange(0, (double)(T * H * d), 1)), SHAPE(1, T, H * d));
+    Tensor *const heads[] = {split(l, "Q", places), ag_reshape(places, SHAPE(H, T, d))};
+    for (int64_t h = 0; h < H && !tensor_error(); h++) {
+        experiment_position(x, "%d", (int)h + 1);
+        for (int64_t i = 0; i < T * 2 * d; i++) {
+            const int64_t row = i / (2 * d), column = i % (2 * d);
+            const double at = lesson_element(heads[column >= d], (h * T + row) * d + column % d);
+            const int64_t place = (int64_t)at;
+            experiment_cell(x, "%s %d", word_of(l, place / (H * d)), (int)(place % (H * d)));
+        }
+        experiment_says(
+            x, "A head should have some columns of every word. One reshape cuts the table into "
+               "pieces as they lie in memory: a head gets all columns of a few words, in rows "
+               "that are no words. No error tells you so.");
+    }
+    tape_end();
+}
+
+static const ExperimentKind reshape = {
+    .title = "Why not one reshape?",
+    .phase = 'f',
+    .made = "Q_h",
+    .run = run_reshape,
+};
+
 const LessonKind lesson_5 = {
     .number = 5,
     .title = "Heads",
@@ -365,6 +410,7 @@ const LessonKind lesson_5 = {
              {"E", "Y"}},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rate = 0.01,
+    .experiments = {&reshape},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -53,12 +53,17 @@ Step step_addition(const char *made, const char *input) {
     return (Step){0};
 }
 
-/* Writes "b3.0". */
+void step_name(Step at, char name[STEP_NAME]) {
+    const bool has_input = at.kind == 'b' || at.kind == 'a';
+    if (at.kind == 's') strcpy(name, "s");
+    else if (!has_input) snprintf(name, STEP_NAME, "%c%d", at.kind, at.line);
+    else snprintf(name, STEP_NAME, "%c%d.%d", at.kind, at.line, at.input);
+}
+
 static void write_name(const Lesson *l, Step at) {
-    fprintf(l->json, "\"%c", at.kind);
-    if (at.kind != 's') fprintf(l->json, "%d", at.line);
-    if (at.kind == 'b' || at.kind == 'a') fprintf(l->json, ".%d", at.input);
-    putc('"', l->json);
+    char name[STEP_NAME];
+    step_name(at, name);
+    fprintf(l->json, "\"%s\"", name);
 }
 
 /* Writes "at":"b3.0" after a comma. */

@@ -34,6 +34,9 @@ Step step_forward(const char *made);
 Step step_start(void);
 Step step_backward(const char *made, const char *input);
 Step step_addition(const char *made, const char *input);
+/* "b3.0" */
+enum { STEP_NAME = 28 };
+void step_name(Step at, char name[STEP_NAME]);
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 

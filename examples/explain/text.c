@@ -240,6 +240,93 @@ static int print_questions(const Step *step, bool answers) {
     return n;
 }
 
+/* ---- experiments ----------------------------------------------------------------------------- */
+
+/* The width of a name or a number, without backquotes. */
+static int width_of(const char *text) {
+    int width = utf8_text_columns(text);
+    for (; *text; text++) width -= *text == '`';
+    return width;
+}
+
+/* Prints it after so many blanks that it ends at `width`. */
+static void print_right(const char *text, int width) {
+    printf("%*s", width - width_of(text), "");
+    for (; *text; text++)
+        if (*text != '`') putchar(*text);
+}
+
+static int widest_of(const Json *names) {
+    int most = 0;
+    for (const Json *name = names; name; name = name->next)
+        if (width_of(name->text) > most) most = width_of(name->text);
+    return most;
+}
+
+static int width_of_column(const Json *experiment, int64_t c) {
+    const Json *columns = json_get(experiment, "columns");
+    int most = width_of(json_at(columns, c)->text);
+    const Json *position = json_first(experiment, "positions");
+    for (; position; position = position->next) {
+        int64_t i = 0;
+        for (const Json *cell = json_first(position, "cells"); cell; cell = cell->next, i++)
+            if (i % columns->count == c && width_of(cell->text) > most) most = width_of(cell->text);
+    }
+    return most;
+}
+
+/* Ends a line, of which `before` blanks are not yet printed, with names or cells of all columns.
+ * Returns the cell after them. */
+static const Json *print_cells(const Json *experiment, const Json *cell, int before) {
+    const int64_t columns = json_get(experiment, "columns")->count;
+    for (int64_t c = 0; c < columns && cell; c++, cell = cell->next) {
+        before += 2 + width_of_column(experiment, c);
+        if (!*cell->text) continue;
+        print_right(cell->text, before);
+        before = 0;
+    }
+    putchar('\n');
+    return cell;
+}
+
+/* A line for each row of the table, with the label before the first. */
+static void print_position(const Json *experiment, const Json *position, int label) {
+    const Json *rows = json_first(experiment, "rows");
+    const Json *cell = json_first(position, "cells");
+    const char *before = json_text(position, "label", "");
+    for (const Json *row = rows; row; row = row->next, before = "") {
+        print_right(before, TERMINAL_MARGIN + label);
+        print_right("", 2);
+        print_right(row->text, widest_of(rows));
+        cell = print_cells(experiment, cell, 0);
+    }
+    const char *says = json_text(position, "says", NULL);
+    if (says) print_paragraph(says, TERMINAL_MARGIN + label + 2);
+}
+
+static void print_experiment(const Json *experiment) {
+    const Json *positions = json_first(experiment, "positions");
+    int label = 0;
+    for (const Json *position = positions; position; position = position->next) {
+        const int width = width_of(json_text(position, "label", ""));
+        if (width > label) label = width;
+    }
+    say(TERMINAL_MARGIN, "Try it: %s", json_text(experiment, "title", ""));
+    say(TERMINAL_MARGIN, "%s The slider: %s.", json_text(experiment, "lead", ""),
+        json_text(experiment, "knob", ""));
+    print_cells(experiment, json_first(experiment, "columns"),
+                TERMINAL_MARGIN + label + 2 + widest_of(json_first(experiment, "rows")));
+    for (const Json *position = positions; position; position = position->next)
+        print_position(experiment, position, label);
+    putchar('\n');
+}
+
+static void print_experiments(const Step *step) {
+    const Json *experiment = json_first(lesson, "experiments");
+    for (; experiment; experiment = experiment->next)
+        if (stands_at(experiment, step)) print_experiment(experiment);
+}
+
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Waits for Enter before the numbers that a question asks for; false after q. */
@@ -364,6 +451,7 @@ static bool show_step(const Step *step) {
         say(TERMINAL_MARGIN, "Your bet was: %s", json_text(bet, "ask", ""));
         print_answer(bet);
     }
+    print_experiments(step);
     if (step == &plan.steps[plan.num_steps - 1]) show_exercise();
     return true;
 }

@@ -58,6 +58,7 @@ function escape(cell) {
     if (byId("rule-box").contains(document.activeElement)) closeBox();
     else if (!byId("panel").hidden) closePanel(true);
     else if (isPlaying()) return;
+    else if (isTrying()) tryOut(false);
     else if (cell) {
         byId("step").focus({ preventScroll: true });
         choose(null);

@@ -4,6 +4,7 @@
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
  *     #2/f3&present               in present mode; &present=key: with the key steps alone
  *     #2/b3.0&exercise            in the exercise mode (exercise.js)
+ *     #2/b2.0&try                 the experiment of the step (experiment.js)
  *     #play&seed=3                the playground (play.js)
  *
  * Addresses that counted steps, #lesson=2&step=12&cell=g4.3 or #2/12, lead to the nearest step. */
@@ -14,10 +15,10 @@
  * hint: the terms of a hidden number are shown; bet: the option of the cover;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
  * it room; keys: only the key steps are shown; compare: two states are side by side; trained: the lesson before the step of SGD that was
- * just taken; printing: what is drawn is for paper. */
+ * just taken; trying: the position of an experiment (experiment.js); printing: what is drawn is for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
     moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
-    layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false };
+    layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false, trying: null };
 
 const stepNow = () => state.lesson.steps[state.step];
 const isPlaying = () => !byId("play").hidden;
@@ -35,7 +36,7 @@ function writeAddress() {
     const isFirst = state.step === 0 && state.lesson === firstLesson && !Controls.suffix() && !location.hash &&
         !isPresenting() && !state.exercise;
     replaceAddress(isFirst ? location.pathname + location.search
-        : addressOf(stepNow(), state.chosen) + presentWord() + (state.exercise ? "&exercise" : ""));
+        : addressOf(stepNow(), state.chosen) + presentWord() + (state.exercise ? "&exercise" : "") + (isTrying() ? "&try" : ""));
 }
 
 function replaceAddress(address) {
@@ -91,7 +92,8 @@ function readAddress() {
     closePanel();
     if (wanted.has("present")) setPresent(true, wanted.get("present") === "key");
     if (wanted.has("exercise")) setExercise(true);
-    for (const word of ["present", "exercise"]) wanted.delete(word);
+    const isTry = wanted.has("try");
+    for (const word of ["present", "exercise", "try"]) wanted.delete(word);
     if (isPlay) return drawTabs("play");
     const found = lessons.find(each => each.name === name),
         { lesson, sentence } = Controls.read(found || firstLesson, wanted);
@@ -107,7 +109,8 @@ function readAddress() {
         scrollTo(0, 0);
     }
     Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
-        hover: null, hint: false, moved: false, guessed: null });
+        hover: null, hint: false, moved: false, guessed: null, trying: null });
+    if (isTry) state.trying = experimentAt(stepNow())?.start ?? null;
     draw();
     Controls.drawn();
 }
@@ -153,7 +156,7 @@ function goTo(n) {
     leaveTry();
     const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
         inMachine = byId("picture").contains(focus);
-    Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, trained: null });
+    Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, trained: null, trying: null });
     draw();
     /* A new step is read from its top. */
     if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);

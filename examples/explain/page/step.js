@@ -11,6 +11,10 @@ function drawStep() {
         picture = null;
         return drawCover(box);
     }
+    if (isTrying()) {
+        picture = null;
+        return drawExperiment(box);
+    }
     picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
         pictureOf(step)) };
     const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels)), isOne = panels > 1 && !all;

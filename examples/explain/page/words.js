@@ -13,6 +13,7 @@ function drawWords() {
     const box = byId("words"), step = stepNow();
     if (step.kind === "cover") return fill(box);
     if (isRuleHidden(step)) return drawWordsOfExercise(box, step);
+    if (isTrying()) return fill(box, drawWordsOfTry(experimentAt(step)));
     const planted = plantedAt(step);
     const isHidden = isHiding() && canPredict(step), text = step.text || sentenceOf(step);
     const guess = isAskedAll() ? "Answer the question, or reveal it." : questionsNow().length ? "Answer the question, or reveal all."
@@ -24,7 +25,7 @@ function drawWords() {
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)),
         isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
         step.check === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
-        !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawEnd(), drawProgram(step));
+        !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
 }
 
