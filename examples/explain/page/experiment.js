@@ -1,5 +1,6 @@
 /* experiment.js - an experiment of a lesson, in the place of its step: a slider, and a table of numbers that the library has
- * computed at each position. See experiments.h for the data. state.trying: the position; null: the step is shown. */
+ * computed at each position. See experiments.h for the data. state.trying: the position, -1: the first one that is shown; null:
+ * the step is shown. */
 "use strict";
 
 /* A table with hidden numbers or a hidden rule could be read off an experiment, so there is none at such a step. */
@@ -8,7 +9,7 @@ const experimentAt = step => !state.hide && !isRuleHidden(step) &&
 const isTrying = () => state.trying !== null && !!experimentAt(stepNow());
 
 function tryOut(isOn) {
-    state.trying = isOn ? experimentAt(stepNow()).start : null;
+    state.trying = isOn ? -1 : null;
     drawAgain();
     (isOn ? byId("try-at") : byId("words").querySelector(".try"))?.focus();
 }
@@ -23,10 +24,10 @@ const drawWordsOfTry = ({ lead }) => [el("p", { class: "text" }, prose(lead)),
     button("back to the step", () => tryOut(false), { class: "try" })];
 
 function drawExperiment(box) {
-    const { title, knob, positions } = experimentAt(stepNow()), table = el("div", { class: "tried" }),
+    const { title, knob, start, positions } = experimentAt(stepNow()), table = el("div", { class: "tried" }),
         says = el("p", { class: "text", role: "status" }), label = el("output");
     const slider = el("input", { type: "range", id: "try-at", min: "0", max: String(positions.length - 1),
-        value: String(state.trying), oninput: () => show(Number(slider.value)) });
+        value: String(state.trying < 0 ? start : state.trying), oninput: () => show(Number(slider.value)) });
     function show(n) {
         state.trying = n;
         label.textContent = figure(positions[n].label);
@@ -36,7 +37,7 @@ function drawExperiment(box) {
     }
     fill(box, el("div", { class: "rule" }, el("h2", {}, prose(title))),
         el("label", { class: "slides" }, prose(knob), slider, label), table, says);
-    show(Math.min(state.trying, positions.length - 1));
+    show(Number(slider.value));
 }
 
 /* A column without a name belongs to the one before it. */

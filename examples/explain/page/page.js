@@ -108,9 +108,8 @@ function readAddress() {
         state.bet = null;
         scrollTo(0, 0);
     }
-    Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
-        hover: null, hint: false, moved: false, guessed: null, trying: null });
-    if (isTry) state.trying = experimentAt(stepNow())?.start ?? null;
+    Object.assign(state, { trying: isTry ? -1 : null, step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
+        hover: null, hint: false, moved: false, guessed: null });
     draw();
     Controls.drawn();
 }
@@ -156,7 +155,7 @@ function goTo(n) {
     leaveTry();
     const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
         inMachine = byId("picture").contains(focus);
-    Object.assign(state, { step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, trained: null, trying: null });
+    Object.assign(state, { trying: null, step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, trained: null });
     draw();
     /* A new step is read from its top. */
     if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
