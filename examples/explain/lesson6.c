@@ -310,7 +310,8 @@ static void tell(Lesson *l) {
     say(l, step_backward("queries", "W_q.weight"), w,
         "The last parameter has its gradient; now comes the step: SGD (stochastic gradient descent) "
         "subtracts from each parameter its gradient times %g, the learning rate. This one goes %s. All "
-        "%d steps of the training are like this one.",
+        "%d steps of the training are like this one. All of it, with an engine of your own: "
+        "examples/exercises/scratch.",
         RATE,
         show_step(number_with(before, 4), number(RATE), number_with(slope, 4),
                   number_with(before - RATE * slope, 4)),
