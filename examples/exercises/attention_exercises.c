@@ -2,6 +2,7 @@
  * mistakes. Both are the same function; 14 limits its memory. */
 #include "attention_mistakes.h"
 #include "calls.h"
+#include "numbers.h"
 #include "stages.h"
 #include "truth.h"
 
@@ -19,17 +20,11 @@
 
 /* p[j] = softmax over the keys of q[i] . k[j] / sqrt(D), the weights of one query. */
 static void weights_of(int K, int D, double p[K], const double q[D], const double k[K][D]) {
-    double max = -HUGE_VAL, sum = 0;
     for (int j = 0; j < K; j++) {
         p[j] = 0;
-        for (int d = 0; d < D; d++) p[j] += q[d] * k[j][d] / sqrt(D);
-        max = fmax(max, p[j]);
+        for (int d = 0; d < D; d++) p[j] += q[d] * k[j][d];
     }
-    for (int j = 0; j < K; j++) {
-        p[j] = exp(p[j] - max);
-        sum += p[j];
-    }
-    for (int j = 0; j < K; j++) p[j] /= sum;
+    softmax_of(K, p, 1 / sqrt(D), NULL);
 }
 
 /* ds = p (dp - sum of p dp), dp = v dy: the gradient of the scaled scores of one query. */

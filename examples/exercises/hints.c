@@ -1,21 +1,13 @@
 /* hints.c - what can be said about a wrong output without a name: see hints.h. */
 #include "hints.h"
 
+#include "../common/put_text.h"
+
 #include "numbers.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
-                                                         const char *format, ...) {
-    const size_t at = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + at, size - at, format, arguments);
-    va_end(arguments);
-}
 
 /* ---- right, but for something ------------------------------------------------------------------
  */
@@ -103,7 +95,7 @@ typedef struct {
     double factor; /* of the first call that has one */
     double error;  /* the largest, in units of the largest number of its call */
     int calls, nans, wrong;
-    int squares, wrong_squares, long_ones, wrong_long_ones;
+    int squares, wrong_squares, wrong_long_ones;
     int wrong_tiny, wrong_large; /* of the wrong ones */
 } Found;
 
@@ -144,7 +136,6 @@ static void look_at(Found *found, const Call *call, const Pair *p, bool has_rows
         if (!is_moved(p, transposed)) found->transposed = false;
     }
     if (p->n > 1) {
-        found->long_ones++;
         found->wrong_long_ones += wrong;
         if (!is_moved(p, shifted_up)) found->up = false;
         if (!is_moved(p, shifted_down)) found->down = false;
@@ -230,15 +221,15 @@ static void append_term(const Exercise *e, const Terms *t, int64_t i, int j, cha
     number_signed(numbers[0], dy, 4);
     number_signed(numbers[1], factor, 4);
     number_signed(numbers[2], dy * factor, 4);
-    append(text, size, " %s = %s times %s = %s", name, numbers[0], numbers[1], numbers[2]);
+    put_text(text, size, " %s = %s times %s = %s", name, numbers[0], numbers[1], numbers[2]);
 }
 
 /* The loss of 9 is one number, so its Jacobian is one row. */
 static void append_loss(const Call *call, int64_t i, char *text, size_t size) {
     const double dloss = call->number[0], right = ((double *)call->array[0])[i];
     if (dloss == 0) return; /* + 0: no -0 below */
-    append(text, size, "dx[%d] should be dloss = %.4g times %.4g%s.\n", (int)i, dloss,
-           right / dloss + 0, call->size[1] < 0 ? ", since a target below 0 is ignored" : "");
+    put_text(text, size, "dx[%d] should be dloss = %.4g times %.4g%s.\n", (int)i, dloss,
+             right / dloss + 0, call->size[1] < 0 ? ", since a target below 0 is ignored" : "");
 }
 
 /* The formula of 13, whose arrays are theta, velocity and g. */
@@ -249,15 +240,16 @@ static void append_step(const Calls *given, const Calls *right, int at, int arra
     const double was = ((double *)before->array[array])[i];
     const double velocity = ((double *)call->array[1])[i], g = ((double *)call->array[2])[i];
     if (array == 0)
-        append(text, size,
-               "theta[%d] should be its theta before (%.4g) minus lr (%.4g) times its new velocity "
-               "(%.4g).\n",
-               (int)i, was, call->number[0], velocity);
+        put_text(
+            text, size,
+            "theta[%d] should be its theta before (%.4g) minus lr (%.4g) times its new velocity "
+            "(%.4g).\n",
+            (int)i, was, call->number[0], velocity);
     else
-        append(text, size,
-               "velocity[%d] should be momentum (%.4g) times its velocity before (%.4g) plus g "
-               "(%.4g).\n",
-               (int)i, call->number[1], was, g);
+        put_text(text, size,
+                 "velocity[%d] should be momentum (%.4g) times its velocity before (%.4g) plus g "
+                 "(%.4g).\n",
+                 (int)i, call->number[1], was, g);
 }
 
 static void append_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i,
@@ -269,18 +261,18 @@ static void append_terms(const Exercise *e, const Calls *right, int call, int ar
     if (!t.n) return;
     element_name(e, t.call, array, i, name, sizeof name);
     if (last < 0) {
-        append(text, size, "%s should be 0, since every %s has the factor 0 here%s.\n", name, e->dy,
-               why_zero(e, t.call, i));
+        put_text(text, size, "%s should be 0, since every %s has the factor 0 here%s.\n", name,
+                 e->dy, why_zero(e, t.call, i));
         return;
     }
-    append(text, size, "%s should be the sum of these terms:", name);
+    put_text(text, size, "%s should be the sum of these terms:", name);
     for (int j = 0; j <= last; j++) {
         if (!is_term(&t, i, j) || (terms >= MOST_TERMS && j < last)) continue;
-        if (terms) append(text, size, terms < MOST_TERMS ? "," : ", ...");
+        if (terms) put_text(text, size, terms < MOST_TERMS ? "," : ", ...");
         append_term(e, &t, i, j, text, size);
         terms++;
     }
-    append(text, size, ".\n");
+    put_text(text, size, ".\n");
 }
 
 void hints_terms(const Exercise *e, const Calls *given, const Calls *right, int call, int array,
@@ -319,30 +311,30 @@ static void say_nan(const Exercise *e, const Call *call, int array, const Pair *
     const Parameter *read = exercise_array(e, beside);
     element_name(e, call, array, i, name, sizeof name);
     sizes_text(e, call, sizes, sizeof sizes);
-    if (says_where) append(text, size, "%s is NaN (%s). ", name, sizes);
+    if (says_where) put_text(text, size, "%s is NaN (%s). ", name, sizes);
     if (source == NAN_UNSET)
-        append(text, size,
-               "It is made of a number that nobody has set: is a variable or an array "
-               "of your own not 0 before +=, or an index of it too large?\n");
+        put_text(text, size,
+                 "It is made of a number that nobody has set: is a variable or an array "
+                 "of your own not 0 before +=, or an index of it too large?\n");
     else if ((source == NAN_BEFORE || source == NAN_BEHIND) && read)
-        append(text, size,
-               "It is made of a number that was read %s %s: how far does each index go?\n",
-               source == NAN_BEFORE ? "before the beginning of" : "behind the end of", read->name);
+        put_text(
+            text, size, "It is made of a number that was read %s %s: how far does each index go?\n",
+            source == NAN_BEFORE ? "before the beginning of" : "behind the end of", read->name);
     else if (source == NAN_BLOCK)
-        append(text, size,
-               "It is made of a number that was read behind memory of malloc: how far "
-               "does each index go?\n");
+        put_text(text, size,
+                 "It is made of a number that was read behind memory of malloc: how far "
+                 "does each index go?\n");
     else if (source == NAN_GIVEN)
-        append(text, size, "It is made of a masked %s, which is NaN here: what is 0 times NaN?\n",
-               e->dy);
+        put_text(text, size, "It is made of a masked %s, which is NaN here: what is 0 times NaN?\n",
+                 e->dy);
     else if (source == NAN_MADE)
-        append(text, size,
-               "Your code makes this NaN: does it divide 0 by 0 or infinity by infinity, or "
-               "take the root or the logarithm of a number below 0?\n");
+        put_text(text, size,
+                 "Your code makes this NaN: does it divide 0 by 0 or infinity by infinity, or "
+                 "take the root or the logarithm of a number below 0?\n");
     else
-        append(text, size,
-               "Is a number read that nobody has set, an index too large, or something "
-               "divided by 0?\n");
+        put_text(text, size,
+                 "Is a number read that nobody has set, an index too large, or something "
+                 "divided by 0?\n");
 }
 
 /* The output is a multiple of the right one on every input. */
@@ -350,34 +342,37 @@ static void say_factor(const Found *f, const char *name, const char *where, cons
                        char *text, size_t size) {
     const double factor = here ? factor_of(here) : (double)NAN;
     if (f->constant && fabs(f->factor + 1) < 1e-6)
-        append(text, size, "%s is right but for its sign, on every input%s.\n", name, where);
+        put_text(text, size, "%s is right but for its sign, on every input%s.\n", name, where);
     else if (f->constant)
-        append(text, size, "%s is %.6g times what it should be, on every input%s.\n", name,
-               f->factor, where);
+        put_text(text, size, "%s is %.6g times what it should be, on every input%s.\n", name,
+                 f->factor, where);
     else if (isnan(factor) || fabs(factor - 1) < 1e-6)
-        append(text, size,
-               "%s is right up to a factor, which differs from input to input. What is it made "
-               "of?\n",
-               name);
+        put_text(text, size,
+                 "%s is right up to a factor, which differs from input to input. What is it made "
+                 "of?\n",
+                 name);
     else
-        append(text, size,
-               "Here %s is %.6g times what it should be; on other inputs the factor differs. What "
-               "is it made of?\n",
-               name, factor);
+        put_text(
+            text, size,
+            "Here %s is %.6g times what it should be; on other inputs the factor differs. What "
+            "is it made of?\n",
+            name, factor);
 }
 
 /* The output is wrong on inputs of one kind alone. */
 static bool say_kind(const Found *f, const char *name, char *text, size_t size) {
     if (f->wrong == f->wrong_tiny)
-        append(text, size,
-               "%s is right on every input but those in which a number is tiny, 1e-7 for example. "
-               "Does your code take a small number as 0?\n",
-               name);
+        put_text(
+            text, size,
+            "%s is right on every input but those in which a number is tiny, 1e-7 for example. "
+            "Does your code take a small number as 0?\n",
+            name);
     else if (f->wrong == f->wrong_large)
-        append(text, size,
-               "%s is right on every input but the large ones. Has an array of yours, or a loop, a "
-               "fixed size?\n",
-               name);
+        put_text(
+            text, size,
+            "%s is right on every input but the large ones. Has an array of yours, or a loop, a "
+            "fixed size?\n",
+            name);
     else return false;
     return true;
 }
@@ -391,26 +386,26 @@ static bool say_found(const Exercise *e, const Trial *trial, const Calls *right,
     if (f->calls == 0 || f->wrong == 0) return false;
     if (f->nans == 0 && say_kind(f, name, text, size)) return true;
     if (f->error <= 1e-5)
-        append(text, size,
-               "%s is right to %d digits on every input%s. Is a float used somewhere, a constant "
-               "with few digits, or a difference of two results in place of a formula?\n",
-               name, (int)floor(-log10(f->error)), where);
+        put_text(text, size,
+                 "%s is right to %d digits on every input%s. Is a float used somewhere, a constant "
+                 "with few digits, or a difference of two results in place of a formula?\n",
+                 name, (int)floor(-log10(f->error)), where);
     else if (f->multiple && !f->zero && !isnan(f->factor))
         say_factor(f, name, where, here, text, size);
     else if (is_overwritten(e, trial, right, array))
-        append(text, size,
-               "Each element of %s is the last of its terms alone. What does = do to the terms "
-               "before?\n",
-               name);
+        put_text(text, size,
+                 "Each element of %s is the last of its terms alone. What does = do to the terms "
+                 "before?\n",
+                 name);
     else if (f->transposed && f->wrong_squares)
-        append(text, size, "%s is the transpose of what it should be%s%s.\n", name,
-               f->squares < f->calls ? ", where it is square" : "", where);
+        put_text(text, size, "%s is the transpose of what it should be%s%s.\n", name,
+                 f->squares < f->calls ? ", where it is square" : "", where);
     else if ((f->up || f->down) && f->wrong_long_ones)
-        append(text, size, "The elements of %s are right, but shifted by one place%s.\n", name,
-               where);
+        put_text(text, size, "The elements of %s are right, but shifted by one place%s.\n", name,
+                 where);
     else if (undoubled >= 0)
-        append(text, size, "%s does not double when %s doubles: is %s squared, or not used?\n",
-               name, e->dy, e->dy);
+        put_text(text, size, "%s does not double when %s doubles: is %s squared, or not used?\n",
+                 name, e->dy, e->dy);
     else return false;
     return true;
 }
@@ -434,15 +429,16 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
         elsewhere = elsewhere && is_right_elsewhere(e, &right->call[i], &p);
     }
     if (nan < 0 && trial->unsteady >> array & 1) {
-        append(text, size,
-               "%s has two results for one input: does the function draw numbers, remember "
-               "something, or use a variable that it never sets?\n",
-               name);
+        put_text(text, size,
+                 "%s has two results for one input: does the function draw numbers, remember "
+                 "something, or use a variable that it never sets?\n",
+                 name);
     } else if (elsewhere) {
-        append(text, size,
-               "%s is right where keep is true, and small, but not 0, where it is false. What does "
-               "your code write there?\n",
-               name);
+        put_text(
+            text, size,
+            "%s is right where keep is true, and small, but not 0, where it is false. What does "
+            "your code write there?\n",
+            name);
     } else {
         say_found(e, trial, right, array, &f, shown.n ? &shown : NULL, text, size);
         if (nan >= 0) {

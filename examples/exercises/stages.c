@@ -1,6 +1,8 @@
 /* stages.c - the first wrong stage: see stages.h. */
 #include "stages.h"
 
+#include "../common/put_text.h"
+
 #include "numbers.h"
 
 #include <math.h>
@@ -78,15 +80,6 @@ void stages_prove(Finding *finding, const char *format, ...) {
 /* ---- words --------------------------------------------------------------------------------------
  */
 
-__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
-                                                         const char *format, ...) {
-    const size_t at = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + at, size - at, format, arguments);
-    va_end(arguments);
-}
-
 /* The output with this name; -1 if it is none. */
 static int output_named(const Exercise *e, const char *name) {
     for (int k = 0; exercise_array(e, k); k++)
@@ -95,21 +88,22 @@ static int output_named(const Exercise *e, const char *name) {
     return -1;
 }
 
+static int stage_named(const Exercise *e, const char *name) {
+    for (int i = 0; name && e->stages->stage[i].name; i++)
+        if (strcmp(e->stages->stage[i].name, name) == 0) return i;
+    return -1;
+}
+
 /* The right numbers of a stage; false if it has none. */
 static bool right_numbers(const Exercise *e, const Call *call, const char *name, Matrix *right) {
     Matrix value[MOST_STAGES];
-    const int output = output_named(e, name);
-    if (output >= 0) {
-        *right = matrix_of(e, call, output);
-        return true;
-    }
-    for (int i = 0; e->stages->stage[i].name; i++)
-        if (strcmp(e->stages->stage[i].name, name) == 0 && e->stages->stage[i].size[0]) {
-            e->stages->values(e, call, value);
-            *right = value[i];
-            return true;
-        }
-    return false;
+    const int output = output_named(e, name), stage = stage_named(e, name);
+    if (output >= 0) *right = matrix_of(e, call, output);
+    if (output >= 0) return true;
+    if (stage < 0 || !e->stages->stage[stage].size[0]) return false;
+    e->stages->values(e, call, value);
+    *right = value[stage];
+    return true;
 }
 
 /* The row with the largest error. */
@@ -132,21 +126,20 @@ static void append_row(const Matrix *a, int row, char *text, size_t size) {
     char number[32];
     for (int j = 0; j < a->columns && j < MOST_NUMBERS_IN_ROW; j++) {
         number_signed(number, a->x[row][j], 6);
-        append(text, size, "%s%s", j ? ", " : "{", number);
+        put_text(text, size, "%s%s", j ? ", " : "{", number);
     }
-    append(text, size, a->columns > MOST_NUMBERS_IN_ROW ? ", ...}" : "}");
+    put_text(text, size, a->columns > MOST_NUMBERS_IN_ROW ? ", ...}" : "}");
 }
 
 /* "[1]", or "[0][2]" for a stage of three sizes, whose matrix has the first two as its rows. */
 static void append_row_name(const Exercise *e, const Call *call, const char *name, int row,
                             char *text, size_t size) {
-    const Stage *stage = e->stages->stage;
-    while (strcmp(stage->name, name) != 0) stage++;
+    const Stage *stage = &e->stages->stage[stage_named(e, name)];
     const int inner = stage->size[2] ? (int)call_size(e, call, stage->size[1]) : 0;
     const int output = output_named(e, name);
-    if (output >= 0 && !exercise_array(e, output)->rows) append(text, size, "%s", name);
-    else if (inner) append(text, size, "%s[%d][%d]", name, row / inner, row % inner);
-    else append(text, size, "%s[%d]", name, row);
+    if (output >= 0 && !exercise_array(e, output)->rows) put_text(text, size, "%s", name);
+    else if (inner) put_text(text, size, "%s[%d][%d]", name, row / inner, row % inner);
+    else put_text(text, size, "%s[%d]", name, row);
 }
 
 static void append_numbers(const Evidence *evidence, const Finding *f, char *text, size_t size) {
@@ -158,25 +151,19 @@ static void append_numbers(const Evidence *evidence, const Finding *f, char *tex
     if (output >= 0) mine = stages_mine(evidence, f->call, output);
     const bool seen = f->seen || output >= 0;
     const int row = seen ? worst_row(&mine, &right) : 0;
-    if (right.rows == 1 && right.columns == 1) append(text, size, "%s", f->stage);
+    if (right.rows == 1 && right.columns == 1) put_text(text, size, "%s", f->stage);
     else append_row_name(evidence->e, call, f->stage, row, text, size);
-    append(text, size, " should be ");
+    put_text(text, size, " should be ");
     append_row(&right, row, text, size);
     if (seen) {
-        append(text, size, ", and your results have ");
+        put_text(text, size, ", and your results have ");
         append_row(&mine, row, text, size);
     }
-    append(text, size, ".\n");
+    put_text(text, size, ".\n");
 }
 
 /* ---- what the function shows --------------------------------------------------------------------
  */
-
-static int stage_named(const Exercise *e, const char *name) {
-    for (int i = 0; name && e->stages->stage[i].name; i++)
-        if (strcmp(e->stages->stage[i].name, name) == 0) return i;
-    return -1;
-}
 
 /* The sizes of a stage; returns how many. An output's are those of its array. */
 static int sizes_of(const Exercise *e, const Call *call, int stage, int size[3]) {
@@ -280,8 +267,8 @@ static void say_unknown(const Evidence *evidence, Finding *f) {
         if (stage_named(e, s->number.name) >= 0) continue;
         snprintf(f->shown, sizeof f->shown, "You show %s; the names are", s->number.name);
         for (int k = 0; e->stages->stage[k].name; k++)
-            append(f->shown, sizeof f->shown, "%s %s", k ? "," : "", e->stages->stage[k].name);
-        append(f->shown, sizeof f->shown, ".");
+            put_text(f->shown, sizeof f->shown, "%s %s", k ? "," : "", e->stages->stage[k].name);
+        put_text(f->shown, sizeof f->shown, ".");
     }
 }
 
@@ -331,9 +318,9 @@ static void offer_show(const Evidence *evidence, const Finding *f, char *text, s
     const int n = sizes_of(evidence->e, &evidence->right->call[f->call],
                            stage_named(evidence->e, f->stage), sizes);
     if (n == 0 || f->seen || *f->shown || output_named(evidence->e, f->stage) >= 0) return;
-    append(text, size,
-           "SHOW(\"%s\", %s%s%s); behind the line that computes it gives yours to the marker.\n",
-           f->stage, f->stage, place[n], index[n]);
+    put_text(text, size,
+             "SHOW(\"%s\", %s%s%s); behind the line that computes it gives yours to the marker.\n",
+             f->stage, f->stage, place[n], index[n]);
 }
 
 /* A NaN goes wherever its number is used: it makes no second mistake. */
@@ -351,17 +338,17 @@ static bool has_nan(const Evidence *evidence) {
 }
 
 void stages_say(const Evidence *evidence, const Finding *f, bool proof, char *text, size_t size) {
-    if (f->proved) append(text, size, "Right: %s. ", f->proved);
+    if (f->proved) put_text(text, size, "Right: %s. ", f->proved);
     /* With two mistakes an output can look as if another stage were wrong. */
-    append(text, size, "The first that is wrong %s %s. ", *f->shown ? "is" : "seems to be",
-           f->stage);
+    put_text(text, size, "The first that is wrong %s %s. ", *f->shown ? "is" : "seems to be",
+             f->stage);
     append_numbers(evidence, f, text, size);
     if (text[strlen(text) - 1] == ' ') text[strlen(text) - 1] = '\n';
-    if (*f->shown) append(text, size, "%s\n", f->shown);
+    if (*f->shown) put_text(text, size, "%s\n", f->shown);
     if (!proof) return;
-    if (*f->proof) append(text, size, "%s\n", f->proof);
-    if (f->asks) append(text, size, "%s\n", f->asks);
+    if (*f->proof) put_text(text, size, "%s\n", f->proof);
+    if (f->asks) put_text(text, size, "%s\n", f->asks);
     offer_show(evidence, f, text, size);
     if (f->another && !has_nan(evidence))
-        append(text, size, "There is another mistake: %s\n", f->another);
+        put_text(text, size, "There is another mistake: %s\n", f->another);
 }

@@ -32,7 +32,7 @@ LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) 
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/simple/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
              $(filter-out $(patsubst %,examples/explain/%.c,check html tables text),$(wildcard examples/explain/*.c)) \
-             examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map mistakes plural utf8)) $(BUILD)/obj/wasm/sources.o
+             examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map mistakes plural put_text utf8)) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 # What a program needs to write a page of its tape: the steps, and the page.
 PLANNER  = rules plan reasons formula format worked sentences plan_json

@@ -2,7 +2,6 @@
 #include "format.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,12 +112,4 @@ Format format_of_constant(double x) {
     int decimals = 3 - (int)floor(log10(size));
     if (decimals < 0) decimals = 0;
     return (Format){decimals > 8 ? 8 : decimals, 0};
-}
-
-void put_text(char *text, size_t size, const char *format, ...) {
-    const size_t n = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + n, size - n, format, arguments);
-    va_end(arguments);
 }

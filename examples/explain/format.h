@@ -26,7 +26,4 @@ double format_value(double x, Format format);
 /* A number of no table: in full if it is short, else four digits. */
 Format format_of_constant(double x);
 
-/* Appends to a text that has room for `size` bytes; what has no room is left out. */
-TENSOR_PRINTF(3, 4) void put_text(char *text, size_t size, const char *format, ...);
-
 #endif

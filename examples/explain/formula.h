@@ -4,6 +4,8 @@
 #ifndef TAPEHEAD_EXAMPLES_FORMULA_H
 #define TAPEHEAD_EXAMPLES_FORMULA_H
 
+#include "../common/put_text.h"
+
 #include "format.h"
 #include "plan.h"
 

@@ -1,7 +1,7 @@
 /* reasons.c - why a number is 0: see reasons.h. */
 #include "reasons.h"
 
-#include "format.h"
+#include "../common/put_text.h"
 
 #include <string.h>
 
