@@ -176,6 +176,8 @@ static const Flag flags[] = {
         "Lesson 3: padding stands at the end, and lengths say how many keys are before it."),
     SWITCH_FLAG("--window", options.window,
                 "Lesson 3: a query sees its own key and the keys next to it."),
+    SWITCH_FLAG("--pad-in-loss", options.pad_in_loss,
+                "Lesson 3: the error of the padded query counts in the loss."),
     SWITCH_FLAG("--additive", options.additive,
                 "Lesson 6: additive attention, with a tanh that is flat."),
     SWITCH_FLAG("--float32", options.float32, "All lessons: compute in float32, not in float64."),
@@ -214,6 +216,7 @@ int main(int argc, char **argv) {
     lesson = lesson_name ? *lesson_name - '0' : 0;
     options.part = lesson_name ? lesson_name[1] : '\0'; /* '\0': all parts */
     options.causal = (signed char)(causal - no_causal);
+    options.experiments = experiments_as_json;
     for (int i = 0; i < rules.n; i++) lesson_set(&options, "formula", rules.text[i]);
     check_flags();
     if (!page_file) page_file = "explain.html";

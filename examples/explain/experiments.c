@@ -116,25 +116,40 @@ static void run(Experiment *x) {
     for (int i = 0; i < EXPERIMENT_TAKES; i++) tensor_release(x->taken[i]);
 }
 
-char *experiments_as_json(const LessonKind *kind, LessonOptions options) {
-    Experiment all[LESSON_EXPERIMENTS];
+static const ExperimentKind *const kinds[] = {
+    &experiment_check,   &experiment_root,     &experiment_key_bias, &experiment_mask,
+    &experiment_padding, &experiment_residual, &experiment_reshape};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* The lesson is open only while its tensors are copied. */
+static int take_all(Experiment all[KINDS], Lesson *lesson, int number, LessonOptions options) {
+    int n = 0;
+    const bool opened = lesson_open(lesson, number, options);
+    for (int i = 0; i < KINDS && opened; i++) {
+        if (kinds[i]->lesson != number) continue;
+        all[n] = (Experiment){.kind = kinds[i], .lesson = lesson};
+        take(&all[n++]);
+    }
+    lesson_close(lesson);
+    return n;
+}
+
+char *experiments_as_json(int number, char part, LessonOptions options) {
+    Experiment all[KINDS];
     Lesson lesson;
     char *json;
-    int n = 0;
-    if (!kind->experiments[0]) return NULL;
     options.rule = NULL;
     options.num_formulas = 0;
     options.train = false;
     options.step = 0;
-    options.part = kind->part;
+    options.part = part;
+    if (part == 'b') return NULL;
     FILE *file = data_open(&json);
-    const bool opened = lesson_open(&lesson, kind->number, options);
-    for (; n < LESSON_EXPERIMENTS && kind->experiments[n]; n++) {
-        all[n] = (Experiment){.kind = kind->experiments[n], .lesson = &lesson, .file = file};
-        if (opened) take(&all[n]);
+    const int n = take_all(all, &lesson, number, options);
+    for (int i = 0; i < n; i++) {
+        all[i].file = file;
+        run(&all[i]);
     }
-    lesson_close(&lesson);
-    for (int i = 0; i < n && file; i++) run(&all[i]);
     const bool any = file && ftell(file) > 0;
     data_close(file, json);
     char *fitting = any && !tensor_error() ? realloc(json, strlen(json) + 1) : NULL;

@@ -14,8 +14,9 @@
  *             experiment_says(x, "It is near the root of %d.", d);
  *         }
  *     }
- *     const ExperimentKind root = {.title = "Why the root?", .phase = 'b', .made = "S / sqrt(d)",
- *                                  .input = "S", .run = run_root};
+ *     const ExperimentKind experiment_root = {.lesson = 2, .title = "Why the root?", .phase = 'b',
+ *                                             .made = "S / sqrt(d)", .input = "S",
+ *                                             .run = run_root};
  *
  * The lesson is open no more when it runs, so it may open tapes of its own. One that begins no
  * position is left out. In the data of the page, texts with names between backquotes:
@@ -32,13 +33,16 @@
 enum { EXPERIMENT_TAKES = 6, EXPERIMENT_ROWS = 8, EXPERIMENT_COLUMNS = 9 };
 
 typedef struct Experiment Experiment;
-struct ExperimentKind {
+typedef struct {
+    int lesson;
     const char *title;                   /* a question */
     char phase;                          /* of its step: 'f', 'b' or 'a', as tell.h has them, */
     const char *made, *input;            /* and the tensors at the ends of its arrow */
     const char *takes[EXPERIMENT_TAKES]; /* the tensors of the lesson that it computes with */
     void (*run)(Experiment *);
-};
+} ExperimentKind;
+extern const ExperimentKind experiment_check, experiment_root, experiment_key_bias, experiment_mask,
+    experiment_padding, experiment_residual, experiment_reshape;
 
 struct Experiment {
     const ExperimentKind *kind;
@@ -63,9 +67,5 @@ TELLS(2, 3) void experiment_position(Experiment *x, const char *label, ...);
 void experiment_number(Experiment *x, double number, int decimals);
 TELLS(2, 3) void experiment_cell(Experiment *x, const char *text, ...);
 TELLS(2, 3) void experiment_says(Experiment *x, const char *text, ...);
-
-/* The experiments of a lesson, objects of JSON with commas between them: a string that the caller
- * frees. NULL without an error if there are none. A planted rule changes none of them. */
-char *experiments_as_json(const LessonKind *kind, LessonOptions options);
 
 #endif

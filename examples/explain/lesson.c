@@ -2,7 +2,6 @@
  * lesson.h. */
 #include "lesson.h"
 
-#include "experiments.h"
 #include "json.h"
 #include "limits.h"
 #include "plan_json.h"
@@ -132,10 +131,14 @@ Tensor *lesson_draw(Lesson *l, const char *name, double std, Shape shape) {
     return ag_requires_grad(lesson_data(l, name, std, shape));
 }
 
-Tensor *lesson_loss(Tensor *y, Tensor *t) {
-    Tensor *difference = ag_name(ag_sub(y, t), "E");
-    Tensor *squares = ag_name(ag_square(difference), "E^2");
-    return ag_name(ag_sum(squares), "loss");
+static Tensor *squares(Tensor *y, Tensor *t) {
+    return ag_name(ag_square(ag_name(ag_sub(y, t), "E")), "E^2");
+}
+
+Tensor *lesson_loss(Tensor *y, Tensor *t) { return ag_name(ag_sum(squares(y, t)), "loss"); }
+
+Tensor *lesson_loss_of_rows(Tensor *y, Tensor *t, Tensor *counts) {
+    return ag_name(ag_sum(ag_name(ag_mul(squares(y, t), counts), "counted")), "loss");
 }
 
 double lesson_element(const Tensor *x, int64_t i) {
@@ -459,7 +462,8 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
                             bool is_first) {
     Lesson lesson;
     char *json;
-    char *experiments = experiments_as_json(kind, options);
+    char *experiments =
+        options.experiments ? options.experiments(kind->number, kind->part, options) : NULL;
     FILE *file = data_open(&json);
     options.part = kind->part;
     const bool opened = lesson_open(&lesson, kind->number, options);

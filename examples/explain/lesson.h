@@ -15,10 +15,9 @@
 #include "words.h"
 #include "wrong.h"
 
-enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 14, LESSON_EXPERIMENTS = 2 };
+enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 14 };
 
 typedef struct LessonKind LessonKind;
-typedef struct ExperimentKind ExperimentKind;
 typedef struct {
     int number;
     const LessonKind *kind;
@@ -37,7 +36,7 @@ typedef struct {
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with
                                                       * the wrong rule */
-    const char *experiments; /* JSON of experiments_as_json, the caller's, or NULL */
+    const char *experiments; /* of options.experiments, the caller's, or NULL */
     FILE *json;              /* for tell.c */
     int items;               /* written so far, of a list */
 } Lesson;
@@ -65,6 +64,10 @@ char *lessons_as_json(int first, int last, LessonOptions options);
  * "planted":..., "places":...}}, see rule_plant.h. It takes a tenth of the time: nothing is
  * differentiated once more for the terms. */
 char *lesson_box_as_json(int number, LessonOptions options);
+/* For LessonOptions: the experiments of a lesson or of its second half, objects of JSON with commas
+ * between them, a string that the caller frees. NULL without an error if there are none. A planted
+ * rule changes none of them. */
+char *experiments_as_json(int number, char part, LessonOptions options);
 /* Does lesson `number` have this part? Every lesson has the part 'a'. */
 bool lesson_has_part(int number, char part);
 
@@ -90,7 +93,6 @@ struct LessonKind {
     bool is_padded;                 /* a token is padding: the first; with --lengths, the last */
     NamePair keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet or
  a question: forward of a line, {"A"}, or backward to an input, {"A", "S"} */
-    const ExperimentKind *experiments[LESSON_EXPERIMENTS]; /* see experiments.h */
     LessonOptions own;          /* sizes, dropout and seed, unless others are given */
     double rate;                /* of SGD on all leaves, with which the loss falls clearly */
     bool shows_losses;          /* of LESSON_STEPS steps */
@@ -117,6 +119,8 @@ Tensor *lesson_data(Lesson *lesson, const char *name, double std, Shape shape);
 void lesson_own_model(Lesson *lesson, void *model);
 /* E = y - t, loss = sum(E^2). */
 Tensor *lesson_loss(Tensor *y, Tensor *t);
+/* The same, where only rows of y that have a 1 in counts are added: counted = E^2 counts. */
+Tensor *lesson_loss_of_rows(Tensor *y, Tensor *t, Tensor *counts);
 /* The losses of the training that the lesson shows. */
 const double *lesson_losses(const Lesson *lesson);
 /* 1 / sqrt(d), or 1 with --no-scale. */

@@ -306,7 +306,8 @@ static void run_check(Experiment *x) {
     }
 }
 
-static const ExperimentKind check = {
+const ExperimentKind experiment_check = {
+    .lesson = 1,
     .title = "How close must a check be?",
     .phase = 'b',
     .made = "U",
@@ -337,7 +338,6 @@ const LessonKind lesson_1 = {
              {"A", "S"}},
     .own = {.queries = 3, .keys = 4, .seed = 4},
     .rate = RATE,
-    .experiments = {&check},
     .build = build,
     .begin = begin,
     .tell = tell,

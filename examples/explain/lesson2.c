@@ -388,14 +388,16 @@ static void run_key_bias(Experiment *x) {
     }
 }
 
-static const ExperimentKind root = {
+const ExperimentKind experiment_root = {
+    .lesson = 2,
     .title = "Why the root of d?",
     .phase = 'b',
     .made = "S / sqrt(d)",
     .input = "S",
     .run = run_root,
 };
-static const ExperimentKind key_bias = {
+const ExperimentKind experiment_key_bias = {
+    .lesson = 2,
     .title = "Does a bias of the keys learn?",
     .phase = 'b',
     .made = "S",
@@ -430,7 +432,6 @@ const LessonKind lesson_2 = {
              {"S", "K'"}},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rate = 0.02,
-    .experiments = {&root, &key_bias},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -8,6 +8,18 @@
 
 enum { VALUES = 2 }; /* the size of a value */
 
+/* Is padding a query, and left out of the loss? */
+static bool leaves_out(const Lesson *l) {
+    return l->pad >= 0 && l->pad < l->options.queries && !l->options.pad_in_loss;
+}
+
+/* (1, Q, 1): 0 for padding, which is a query, too. */
+static Tensor *make_counts(Lesson *l) {
+    double counts[MOST_WORDS];
+    for (int64_t q = 0; q < l->options.queries; q++) counts[q] = q != l->pad;
+    return lesson_own(l, "counts", tensor_from_doubles(SHAPE(1, l->options.queries, 1), counts));
+}
+
 /* Q (1, Q, d), K (1, K, d), V (1, K, 2) -> Y (1, Q, 2) */
 static Tensor *build(Lesson *l) {
     const int64_t Q = l->options.queries, K = l->options.keys, d = l->options.size;
@@ -19,7 +31,8 @@ static Tensor *build(Lesson *l) {
     if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
     Tensor *a =
         l->options.no_mask ? ag_softmax(s, -1) : ag_attention_weights(s, 1, masks_make(l), 1);
-    return lesson_loss(ag_name(ag_bmm(ag_name(a, "A"), v), "Y"), t);
+    Tensor *y = ag_name(ag_bmm(ag_name(a, "A"), v), "Y");
+    return leaves_out(l) ? lesson_loss_of_rows(y, t, make_counts(l)) : lesson_loss(y, t);
 }
 
 /* ---- the texts ------------------------------------------------------------------------------- */
@@ -372,14 +385,16 @@ static void run_padding(Experiment *x) {
     }
 }
 
-static const ExperimentKind mask = {
+const ExperimentKind experiment_mask = {
+    .lesson = 3,
     .title = "Masking before softmax, or after?",
     .phase = 'f',
     .made = "A",
     .takes = {"S / sqrt(d)"},
     .run = run_mask,
 };
-static const ExperimentKind padding = {
+const ExperimentKind experiment_padding = {
+    .lesson = 3,
     .title = "May padding count in the loss?",
     .phase = 'f',
     .made = "loss",
@@ -397,14 +412,14 @@ const LessonKind lesson_3 = {
     .columns = "",
     .formula = {"S = Q K'", "A = softmax(S / sqrt(d), allowed keys)", "Y = A V",
                 "loss = sum((Y - T)^2)"},
-    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "window", "A", "Y", "T", "E", "E^2"},
+    .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "window", "A", "Y", "T", "E", "E^2", "counts",
+                  "counted"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
     .is_padded = true,
     .keys = {{"S", NULL}, {"Y", NULL}, {"loss", NULL}, {"E", "Y"}, {"Y", "A"}},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rate = 0.02,
-    .experiments = {&mask, &padding},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -286,7 +286,8 @@ static void run_residual(Experiment *x) {
     }
 }
 
-static const ExperimentKind residual = {
+const ExperimentKind experiment_residual = {
+    .lesson = 4,
     .title = "What does a residual, `Y` + `x`, add to `dx`?",
     .phase = 'a',
     .made = "Q",
@@ -321,7 +322,6 @@ const LessonKind lesson_4 = {
              {"Q", "x"}},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rate = 0.02,
-    .experiments = {&residual},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -357,7 +357,8 @@ static void run_reshape(Experiment *x) {
     tape_end();
 }
 
-static const ExperimentKind reshape = {
+const ExperimentKind experiment_reshape = {
+    .lesson = 5,
     .title = "Why not one reshape?",
     .phase = 'f',
     .made = "Q_h",
@@ -410,7 +411,6 @@ const LessonKind lesson_5 = {
              {"E", "Y"}},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rate = 0.01,
-    .experiments = {&reshape},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -25,7 +25,7 @@ typedef enum {
 
 typedef struct {
     const char *key, *flag;
-    const char *lessons; /* the numbers of the lessons that take it */
+    const char *lessons; /* the numbers of the lessons that take it; "3a": not lesson 3b */
     Kind kind;
     size_t offset; /* in LessonOptions */
     double least, most;
@@ -51,6 +51,7 @@ static const Setting settings[] = {
     ON_OFF("no-mask", "3", no_mask),
     ON_OFF("lengths", "3", lengths),
     ON_OFF("window", "3", window),
+    ON_OFF("pad-in-loss", "3a", pad_in_loss),
     ON_OFF("additive", "6", additive),
     ON_OFF("float32", "123456", float32),
     {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1},
@@ -60,7 +61,9 @@ static const Setting settings[] = {
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
-static bool takes(int number, const Setting *s) { return strchr(s->lessons, '0' + number) != NULL; }
+static bool takes(int number, char part, const Setting *s) {
+    return strchr(s->lessons, '0' + number) && !(part == 'b' && strchr(s->lessons, 'a'));
+}
 
 /* The fields of the options. */
 static int64_t *integer_in(const Setting *s, const LessonOptions *o) {
@@ -100,7 +103,7 @@ static const char *flag_of(const Setting *s, const LessonOptions *o) {
 
 const char *lesson_refuses(int number, const LessonOptions *options) {
     for (int i = 0; i < SETTINGS && number > 0; i++)
-        if (is_given(&settings[i], options) && !takes(number, &settings[i]))
+        if (is_given(&settings[i], options) && !takes(number, options->part, &settings[i]))
             return flag_of(&settings[i], options);
     return NULL;
 }
@@ -229,7 +232,7 @@ void settings_write_command(FILE *file, int number, const LessonOptions *given) 
     char *to = text + snprintf(text, COMMAND, "build/explain --lesson %d", number);
     for (int i = 0; i < SETTINGS && end - to > 64; i++) {
         const Setting *s = &settings[i];
-        if (!is_given(s, given) || !takes(number, s)) continue;
+        if (!is_given(s, given) || !takes(number, given->part, s)) continue;
         if (s->kind == WORDS) to = add_quoted(to, end - 256, s->flag, given->words);
         for (int f = 0; s->kind == FORMULAS && f < given->num_formulas && end - to > 512; f++)
             to = add_quoted(to, end - 256, s->flag, given->formulas[f]);
@@ -247,7 +250,7 @@ void settings_write(FILE *file, int number, const LessonOptions *used, const Les
     char value[32];
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (!takes(number, s) || s->kind > CHOICE) continue;
+        if (!takes(number, used->part, s) || s->kind > CHOICE) continue;
         const double limit = s->kind == INTEGER ? (double)*integer_in(s, most) : s->most;
         print_value(value, sizeof value, s, used);
         if (s->kind == SWITCH) strcpy(value, *switch_in(s, used) ? "true" : "false");
@@ -268,7 +271,7 @@ static LessonOptions in_reach(int number, const LessonOptions *used) {
     LessonOptions tried = *used;
     for (int i = 0; i < SETTINGS; i++) {
         int64_t *size = integer_in(&settings[i], &tried);
-        if (!takes(number, &settings[i]) || !is_size(&settings[i])) continue;
+        if (!takes(number, tried.part, &settings[i]) || !is_size(&settings[i])) continue;
         if ((double)*size > settings[i].most) *size = (int64_t)settings[i].most;
     }
     return tried;
@@ -280,7 +283,7 @@ void settings_find_most(LessonOptions *most, int number, const LessonOptions *us
     most->step = LESSON_STEPS - 1;
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (!takes(number, s) || !is_size(s)) continue;
+        if (!takes(number, used->part, s) || !is_size(s)) continue;
         LessonOptions tried = in_reach(number, used);
         int64_t low = 0, high = (int64_t)s->most; /* low is 0, or fits */
         while (low < high) {
@@ -298,7 +301,7 @@ bool settings_check_most(int number, const LessonOptions *given, const LessonOpt
     bool too_large = false;
     for (int i = 0; i < SETTINGS && !tensor_error(); i++) {
         const Setting *s = &settings[i];
-        if (!takes(number, s) || !is_size(s)) continue;
+        if (!takes(number, used->part, s) || !is_size(s)) continue;
         const long long value = *integer_in(s, used), limit = *integer_in(s, most);
         if (value <= limit) continue;
         too_large = true;

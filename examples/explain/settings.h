@@ -19,13 +19,13 @@ typedef struct {
 /* The flags that choose another example. A 0 means the lesson's own number; a dropout below 0 and
  * LESSON_SEED mean the same. */
 #define LESSON_SEED UINT64_MAX
-typedef struct {
+typedef struct LessonOptions {
     int64_t heads, queries, keys, tokens, size;
     int64_t step; /* of SGD, taken before the step that is shown */
     double dropout;
     uint64_t seed;
     signed char causal; /* 1: yes, -1: no, 0: the lesson's own; in use, 1 or 0 */
-    bool no_scale, no_mask, lengths, window, additive, float32;
+    bool no_scale, no_mask, lengths, window, pad_in_loss, additive, float32;
     bool train;        /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
     bool only_tape;    /* a lesson that shows the losses of training leaves them out */
     const char *rule;  /* a known mistake (wrong.h), or NULL */
@@ -36,6 +36,9 @@ typedef struct {
     bool any_lesson; /* formulas that do not fit are left out: another lesson may take them */
     const LessonEdit *edits; /* num_edits, the caller's; lesson_open alone reads them */
     int num_edits;
+    /* experiments_as_json, or NULL: the lesson has no experiments. The module of the page has none
+     * of their code, which would be 8 KB of each page. */
+    char *(*experiments)(int number, char part, struct LessonOptions options);
 } LessonOptions;
 #define LESSON_OPTIONS ((LessonOptions){.dropout = -1, .seed = LESSON_SEED})
 

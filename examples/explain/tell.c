@@ -251,6 +251,9 @@ void say_loss(Lesson *l, const char *target) {
     say(l, step_forward("E^2"), most,
         "Squared, so that too much and too little both count, and a large error counts most: %s.",
         show_square(value_of("E", most), value_of("E^2", most)));
+    say(l, step_forward("counted"), l->pad * columns_of("E"),
+        "The mask hides [pad] as a key. But it is a query, too, and its error must teach nothing: "
+        "`counts` has a 0 for its row.");
     say(l, step_forward("loss"), 0, "The sum of all squares is the loss: %s.",
         show_value("loss", 0));
 }
@@ -261,6 +264,10 @@ void say_loss_backward(Lesson *l, const char *y) {
         "The loss changes exactly as fast as itself: 1. Backward begins here; `dE` stands for the "
         "gradient of the loss by `E`, how fast the loss changes with each of its numbers.");
     say(l, step_backward("loss", "E^2"), most, "A sum gives each of its terms the same: 1.");
+    say(l, step_backward("loss", "counted"), most, "A sum gives each of its terms the same: 1.");
+    say(l, step_backward("counted", "E^2"), most,
+        "Where a row counts, its gradient passes, %s; the row of [pad] gets 0.",
+        show_part("counted", "E^2", most));
     say(l, step_backward("E^2", "E"), most,
         "The derivative of a square is twice what was squared: %s.",
         show_product(number(2), value_of("E", most), grad_of("E", most)));
@@ -409,11 +416,12 @@ static void write_labels(Lesson *l) {
 
 /* The lines of the loss, which the page shows as one. */
 static void write_fold(Lesson *l) {
-    const int first = step_forward("E").line;
+    const int last = step_forward("loss").line;
     begin_list(l, "fold");
     begin_item(l);
-    fprintf(l->json, "{\"lines\":[%d,%d,%d],\"name\":\"loss\"}]", first, step_forward("E^2").line,
-            step_forward("loss").line);
+    fprintf(l->json, "{\"lines\":[");
+    for (int line = step_forward("E").line; line < last; line++) fprintf(l->json, "%d,", line);
+    fprintf(l->json, "%d],\"name\":\"loss\"}]", last);
 }
 
 static void write_short(Lesson *l) {

@@ -23,6 +23,7 @@ const other = {
     "no-mask": value => [!value, (tape, n, before) => (n ? masked(tape) < masked(before) : masked(tape) > masked(before))],
     lengths: value => [!value, (tape, n) => tape.tensors.some(t => t.name === "lengths") === n],
     window: value => [!value, (tape, n) => tape.tensors.some(t => t.name === "window") === n],
+    "pad-in-loss": value => [!value, (tape, n) => tape.tensors.some(t => t.name === "counts") !== n],
     additive: value => [!value, (tape, n) => tape.lines.some(line => line.op === "tanh") === n],
     float32: value => [!value, (tape, n) => tape.tensors.some(t => t.type === "float32") === n],
 };

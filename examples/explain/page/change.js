@@ -2,7 +2,7 @@
 "use strict";
 
 const settingWords = { step: "steps of SGD", causal: "causal mask", "no-scale": "scale", "no-mask": "mask",
-    lengths: "padding at the end, told by lengths", window: "window of neighbours", additive: "additive attention" };
+    lengths: "padding at the end, told by lengths", window: "window of neighbours", "pad-in-loss": "[pad] counts in the loss", additive: "additive attention" };
 const isInverted = key => key.startsWith("no-"); /* "no-scale" is a box that is checked where there is a scale */
 let inputs = new Map(); /* key of a setting -> its control, while its panel is open */
 

@@ -26,6 +26,7 @@ static bool keep_lesson(void *context, char *json) {
 
 static void open_lesson(int number, LessonOptions options) {
     text = NULL;
+    options.experiments = experiments_as_json;
     ck_assert_msg(lessons_use(number, number, options, keep_lesson, NULL), "%s", tensor_error());
     copy = strdup(text);
     lesson = json_read(copy);

@@ -334,6 +334,11 @@ static int expected_reason(const Json *line, int k, int64_t i) {
             (int64_t)json_at(json_get(tensor_at(json_at(in, 1)), "shape"), 1)->number;
         return zero_column(x, columns, i % columns) ? TIMES_0 : REASONS;
     }
+    if (strcmp(op, "mul") == 0) /* by counts: 0 for padding */
+        return value(tensor_at(json_at(in, 1)),
+                     i / (int64_t)json_at(json_get(x, "shape"), 2)->number) == 0
+                   ? TIMES_0
+                   : REASONS;
     if (strcmp(op, "bmm") == 0 || strcmp(op, "matmul") == 0) return TIMES_0;
     ck_abort_msg("lesson %d: %s has a zero that this test does not know", lesson.number, op);
     return REASONS;
@@ -443,14 +448,15 @@ END_TEST
 
 /* The JSON has exactly the settings that the lesson takes. */
 START_TEST(settings_of_the_lesson) {
-    static const char *const keys[] = {"heads",   "queries", "keys",   "tokens",   "size",
-                                       "step",    "dropout", "seed",   "causal",   "no-scale",
-                                       "no-mask", "lengths", "window", "additive", "float32"};
+    static const char *const keys[] = {
+        "heads",  "queries",  "keys",    "tokens",  "size",   "step",     "dropout", "seed",
+        "causal", "no-scale", "no-mask", "lengths", "window", "additive", "float32", "pad-in-loss"};
     open_case(_i);
     int64_t taken = 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         LessonOptions options = LESSON_OPTIONS;
         ck_assert(lesson_set(&options, keys[i], strcmp(keys[i], "dropout") ? "1" : "0.5"));
+        options.part = lesson.kind->part;
         taken += lesson_refuses(lesson.number, &options) == NULL;
     }
     ck_assert_int_eq(json_get(tree, "settings")->count, taken);
@@ -1510,12 +1516,14 @@ static const char *name_at(const Json *number) { return name_of(tensor_at(number
 /* The folded lines are those of the loss; a transposed tensor has the numbers of the other one, and
  * a short name is the name of no other tensor. */
 START_TEST(names_of_tensors) {
-    static const char *const folded[] = {"E", "E^2", "loss"};
+    static const char *const folded[] = {"E", "E^2", "counted", "loss"};
     open_case(_i);
     const Json *fold = json_get(tree, "fold");
     ck_assert_int_eq(fold->count, 1);
     const Json *number = json_get(fold->first, "lines")->first;
-    for (int i = 0; i < 3; i++, number = number->next) {
+    const bool counts = json_get(fold->first, "lines")->count == 4;
+    ck_assert(counts == (lesson.number == 3 && !lesson.kind->part && lesson.pad >= 0));
+    for (int i = 0; number; i += i == 1 && !counts ? 2 : 1, number = number->next) {
         const Json *line = json_at(lines, (int64_t)number->number); /* all lines have an input */
         ck_assert_int_eq(json_integer(line, "line", -1), (int64_t)number->number);
         ck_assert_str_eq(name_at(json_get(line, "out")), folded[i]);
@@ -2173,6 +2181,7 @@ START_TEST(help) {
                                         "--window",
                                         "--additive",
                                         "--float32",
+                                        "--pad-in-loss",
                                         "--help"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         char line[80];
