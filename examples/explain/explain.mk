@@ -23,9 +23,9 @@ PACK       = gzip -9n
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
 PAGE_AT  = $(BUILD)/obj/examples/explain/page
 PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html page.css page.js)
-STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step rulebox play media)
+STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step sgd rulebox play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data plan views pictures \
-             compare tables layout machine predict terms step experiment words questions charts cover pull planted controls \
+             compare tables layout machine predict terms sgd step experiment words questions charts cover pull planted controls \
              rulebox exercise change panels share save paper keys page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.

@@ -818,6 +818,17 @@ static void make_start(const Plan *plan, const Step *step, Formula *f) {
     title(f, is_one ? " = 1" : " was given");
 }
 
+/* The tables of the numbers that learn. */
+static void make_sgd(const Plan *plan, Formula *f) {
+    const Json *rate = json_get(json_get(plan->lesson, "sgd"), "rate");
+    f->is_list = true;
+    for (int t = 0; t < plan->tape.num_tensors; t++) {
+        const TapeTensor *x = &plan->tape.tensors[t];
+        if (x->maker < 0 && x->grad) add_value(plan, f, t, false, "");
+    }
+    snprintf(f->title, FORMULA_TEXT, "`W` <- `W` - %g `dW`", json_number(rate));
+}
+
 void formula_of(Plan *plan, const Step *step, Formula *f) {
     *f = (Formula){.count = 0};
     switch (step->phase) {
@@ -825,6 +836,7 @@ void formula_of(Plan *plan, const Step *step, Formula *f) {
     case STEP_FORWARD: make_forward(plan, step, f); break;
     case STEP_START: make_start(plan, step, f); break;
     case STEP_BACKWARD: make_backward(plan, step, f); break;
-    case STEP_ADD: make_addition(plan, step, f);
+    case STEP_ADD: make_addition(plan, step, f); break;
+    case STEP_SGD: make_sgd(plan, f);
     }
 }

@@ -7,6 +7,7 @@
 #include "plan_json.h"
 #include "program.h"
 #include "recording.h"
+#include "sgd.h"
 #include "tell.h"
 
 #include <inttypes.h>
@@ -221,18 +222,6 @@ static Tensor *run(Lesson *l) {
     return loss;
 }
 
-/* x -= rate dx for each leaf x of the open tape. */
-static void step_of_sgd(double rate) {
-    TapeLine line;
-    for (int i = 0; tape_line(i, &line); i++)
-        for (int k = 0; k < line.n_in; k++) {
-            Tensor *x = line.in[k];
-            if (!x || x->grad_fn || !x->grad) continue;
-            tensor_add_(x, x->grad, -rate);
-            ag_zero_grad(x); /* so another line that reads x does not change x again */
-        }
-}
-
 /* Takes so many steps. losses: gets the loss of each step, or is NULL. */
 static void train(Lesson *l, int64_t steps, double *losses) {
     for (int64_t i = 0; i < steps && !tensor_error(); i++) {
@@ -240,7 +229,7 @@ static void train(Lesson *l, int64_t steps, double *losses) {
         tape_keep_grads(l->any_rule); /* a formula can read what no backward reads */
         const Tensor *loss = run(l);
         if (losses && !tensor_error()) losses[i] = tensor_item(loss);
-        step_of_sgd(l->kind->rate);
+        sgd_step(l->options.rate);
         tape_end();
     }
 }
@@ -290,7 +279,9 @@ static bool take_words(Lesson *l) {
 static bool choose_options(Lesson *l) {
     const LessonOptions given = l->given;
     if (!take_words(l)) return false;
-    l->options = lesson_or_own(l->given, l->kind->own);
+    LessonOptions own = l->kind->own;
+    own.rate = l->kind->rates[0];
+    l->options = lesson_or_own(l->given, own);
     l->pad = l->options.lengths ? l->options.keys - 1 : 0;
     if (!l->kind->is_padded || l->options.keys <= 1) l->pad = -1;
     limits_find(l);
@@ -311,10 +302,13 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
     }
     l->any_rule = l->rule || options.num_formulas > 0;
     if (options.train || (kind->shows_losses && !options.only_tape)) train_for_losses(l);
-    train(l, l->options.step, NULL);
+    const int64_t steps = l->options.step;
+    train(l, steps > 0 || options.only_tape ? steps : 2, l->losses);
+    if (steps == 0) lesson_let_go(l); /* the second step has the loss after the first */
     tape_begin();
     tape_keep_grads(true);
-    run(l);
+    const Tensor *loss = run(l);
+    if (!tensor_error()) l->losses[steps] = tensor_item(loss);
     if (!check_edits(l) || !judge(l)) return false;
     l->is_wrong = l->rule || !rule_all_right(&l->planting);
     l->given.rule = l->rule ? wrong_key(l->rule) : NULL; /* for the command */
@@ -347,10 +341,9 @@ static void write_formula(const Lesson *l, FILE *file) {
     putc(']', file);
 }
 
-/* Writes ,"key":[losses] */
-static void write_losses(FILE *file, const char *key, const double *losses) {
+void lesson_write_losses(FILE *file, const char *key, const double *losses, int64_t n) {
     fprintf(file, ",\n\"%s\":[", key);
-    for (int i = 0; i < LESSON_STEPS; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const char *comma = i ? "," : "";
         if (isfinite(losses[i])) fprintf(file, "%s%.6g", comma, losses[i]);
         else fprintf(file, "%s\"NaN\"", comma);
@@ -359,9 +352,9 @@ static void write_losses(FILE *file, const char *key, const double *losses) {
 }
 
 static void write_training(const Lesson *l, FILE *file) {
-    fprintf(file, ",\n\"training\":{\"rate\":%g", l->kind->rate);
-    write_losses(file, "right", l->right);
-    if (l->any_rule) write_losses(file, "wrong", l->wrong);
+    fprintf(file, ",\n\"training\":{\"rate\":%g", l->options.rate);
+    lesson_write_losses(file, "right", l->right, LESSON_STEPS);
+    if (l->any_rule) lesson_write_losses(file, "wrong", l->wrong, LESSON_STEPS);
     putc('}', file);
 }
 
@@ -381,10 +374,8 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     tell_write_steps(l);
     tell_write_questions(l);
     if (l->experiments) fprintf(file, ",\n\"experiments\":[%s]", l->experiments);
-    if (l->kind->shows_losses) {
-        fprintf(file, ",\n\"rate\":%g", l->kind->rate);
-        write_losses(file, "losses", lesson_losses(l));
-    }
+    if (l->kind->shows_losses) lesson_write_losses(file, "losses", lesson_losses(l), LESSON_STEPS);
+    sgd_write(l, file);
     if (l->options.train) write_training(l, file);
     settings_write_command(file, l->number, &l->given);
     settings_write(file, l->number, &l->options, &l->most);

@@ -36,9 +36,11 @@ typedef struct {
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with
                                                       * the wrong rule */
-    const char *experiments; /* of options.experiments, the caller's, or NULL */
-    FILE *json;              /* for tell.c */
-    int items;               /* written so far, of a list */
+    double losses[LESSON_STEPS + 1]; /* of the tapes after 0 to options.step steps, and after one
+                                      * more than none */
+    const char *experiments;         /* of options.experiments, the caller's, or NULL */
+    FILE *json;                      /* for tell.c */
+    int items;                       /* written so far, of a list */
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. options.part 'b' opens the second half
@@ -94,7 +96,8 @@ struct LessonKind {
     NamePair keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet or
  a question: forward of a line, {"A"}, or backward to an input, {"A", "S"} */
     LessonOptions own;          /* sizes, dropout and seed, unless others are given */
-    double rate;                /* of SGD on all leaves, with which the loss falls clearly */
+    double rates[3];            /* of SGD on all leaves: the lesson's own, with which the loss falls
+                                 * clearly, a larger one that learns, and one that is too large */
     bool shows_losses;          /* of LESSON_STEPS steps */
     Tensor *(*build)(Lesson *); /* the leaves and the forward pass; returns the loss */
     void (*begin)(Lesson *);    /* the cover, and a bet if there is one */
@@ -121,6 +124,8 @@ void lesson_own_model(Lesson *lesson, void *model);
 Tensor *lesson_loss(Tensor *y, Tensor *t);
 /* The same, where only rows of y that have a 1 in counts are added: counted = E^2 counts. */
 Tensor *lesson_loss_of_rows(Tensor *y, Tensor *t, Tensor *counts);
+/* Writes ,"key":[the losses] */
+void lesson_write_losses(FILE *file, const char *key, const double *losses, int64_t n);
 /* The losses of the training that the lesson shows. */
 const double *lesson_losses(const Lesson *lesson);
 /* 1 / sqrt(d), or 1 with --no-scale. */

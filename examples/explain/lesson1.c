@@ -45,17 +45,6 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(pool(queries, keys, values, w), T);
 }
 
-/* The loss with another w. */
-static double loss_at(double number) {
-    tape_begin_no_grad();
-    Tensor *w = ag_to(tape_own(tensor_full(SHAPE(1), number)), tensor_on_tape("w")->dtype);
-    Tensor *y =
-        pool(tensor_on_tape("queries"), tensor_on_tape("keys"), tensor_on_tape("values"), w);
-    const double loss = tensor_item(lesson_loss(y, tensor_on_tape("T")));
-    tape_end();
-    return loss;
-}
-
 static void begin(Lesson *l) {
     static const char *const options[] = {"larger", "smaller", NULL};
     const double dw = lesson_grad("w", 0);
@@ -140,9 +129,8 @@ static void tell_loss_backward(Lesson *l) {
 /* The weight with the steepest gradient of its score stands for all. */
 static void tell_backward(Lesson *l) {
     const int64_t K = columns_of("A"), s = largest_grad("S"), q = s / K;
-    const double rate = RATE;
-    const double w = lesson_value("w", 0), dw = lesson_grad("w", 0);
-    char step[320] = "";
+    const double dw = lesson_grad("w", 0);
+    char step[64] = "";
     say(l, step_backward("Y", "A"), s,
         "On the way to `Y` a weight multiplies a value. So the gradient of the weight is the "
         "gradient of the answer times this value: %s.",
@@ -160,12 +148,8 @@ static void tell_backward(Lesson *l) {
         "A square again: twice what was squared, times what arrives: %s.",
         show_product_of_3(number(2), value_of("U", u), grad_of("U^2", u), grad_of("U", u)));
     if (dw != 0 && !l->is_wrong)
-        snprintf(step, sizeof step,
-                 " It is %s, so a %s `w` makes the loss smaller: SGD (stochastic gradient descent) "
-                 "subtracts it times %g, the learning rate; `w` goes from %s to %s, and the loss "
-                 "from %s to %s.",
-                 dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger", rate, show(w),
-                 show(w - rate * dw), show_value("loss", 0), show(loss_at(w - rate * dw)));
+        snprintf(step, sizeof step, " It is %s, so a %s `w` makes the loss smaller.",
+                 dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger");
     say(l, step_backward("U", "w"), 0,
         "`w` multiplied every number of `D`, and each use changes the loss. So the gradient of `w` "
         "is a sum with a term for each, `D` times `dU`: %s.%s",
@@ -337,7 +321,7 @@ const LessonKind lesson_1 = {
              {"Y", "A"},
              {"A", "S"}},
     .own = {.queries = 3, .keys = 4, .seed = 4},
-    .rate = RATE,
+    .rates = {RATE, 0.5, 2},
     .build = build,
     .begin = begin,
     .tell = tell,

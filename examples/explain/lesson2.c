@@ -223,11 +223,8 @@ static void tell_backward(Lesson *l) {
         word_of(l, k));
     say(l, step_backward("K'", "K"), key,
         "The keys were turned into columns; their gradients are turned back into rows, %s among "
-        "them. Now every number of `Q`, `K` and `V` has its gradient.%s",
-        show_grad("K", key),
-        l->is_wrong
-            ? ""
-            : " Subtract a little of each, and the loss becomes smaller: that is learning.");
+        "them. Now every number of `Q`, `K` and `V` has its gradient.",
+        show_grad("K", key));
 }
 
 static void tell(Lesson *l) {
@@ -431,7 +428,7 @@ const LessonKind lesson_2 = {
              {"S / sqrt(d)", "S"},
              {"S", "K'"}},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
-    .rate = 0.02,
+    .rates = {0.02, 0.2, 2},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -419,7 +419,7 @@ const LessonKind lesson_3 = {
     .is_padded = true,
     .keys = {{"S", NULL}, {"Y", NULL}, {"loss", NULL}, {"E", "Y"}, {"Y", "A"}},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
-    .rate = 0.02,
+    .rates = {0.02, 0.2, 1},
     .build = build,
     .begin = begin,
     .tell = tell,

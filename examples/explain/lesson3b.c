@@ -290,7 +290,7 @@ const LessonKind lesson_3b = {
     .keys =
         {{"A", NULL}, {"F", NULL}, {"Y_B", NULL}, {"Y_B", "V"}, {"F", "S / sqrt(d)"}, {"F", "S"}},
     .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3, .causal = 1},
-    .rate = 0.02,
+    .rates = {0.02, 0.1, 0.3},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -321,7 +321,7 @@ const LessonKind lesson_4 = {
              {"K", "x"},
              {"Q", "x"}},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
-    .rate = 0.02,
+    .rates = {0.02, 0.05, 0.3},
     .build = build,
     .begin = begin,
     .tell = tell,

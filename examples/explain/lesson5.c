@@ -410,7 +410,7 @@ const LessonKind lesson_5 = {
              {"loss", NULL},
              {"E", "Y"}},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
-    .rate = 0.01,
+    .rates = {0.01, 0.02, 0.3},
     .build = build,
     .begin = begin,
     .tell = tell,

@@ -102,12 +102,14 @@ static void begin(Lesson *l) {
     static const char *const options[] = {"0", "what arrives, unchanged",
                                           "what arrives, with the other sign", NULL};
     const double *losses = lesson_losses(l);
+    const int64_t step = l->options.step + 1;
     cover(
         l, NULL, 0,
         "A model learns in small steps, and each is the same: forward to the loss, backward to the "
         "gradients, then subtract a little of each gradient. %d steps take this loss from %s to "
-        "%s. Here is step %d of them, number by number.",
-        LESSON_STEPS, show(losses[0]), show(losses[LESSON_STEPS - 1]), (int)l->options.step + 1);
+        "%s. Here is step %d%s, number by number.",
+        LESSON_STEPS, show(losses[0]), show(losses[LESSON_STEPS - 1]), (int)step,
+        step > LESSON_STEPS ? "" : " of them");
     if (count_negative("P") > 0)
         bet(l, step_backward("relu(P)", "P"), options, 0,
             "`relu(P)` makes each negative number of `P` 0. What gradient does a negative number "
@@ -298,7 +300,6 @@ static void tell_additive_backward(Lesson *l) {
 
 static void tell(Lesson *l) {
     const int64_t w = largest_grad("W_q.weight"), q = largest_grad("queries");
-    const double before = lesson_value("W_q.weight", w), slope = lesson_grad("W_q.weight", w);
     tell_forward(l);
     tell_layers_backward(l);
     tell_attention_backward(l);
@@ -308,14 +309,8 @@ static void tell(Lesson *l) {
             "To the queries: \"%s\" gets %s. The keys are data here, and get nothing.",
             word_of(l, q / E), show_grad("queries", q));
     say(l, step_backward("queries", "W_q.weight"), w,
-        "The last parameter has its gradient; now comes the step: SGD (stochastic gradient descent) "
-        "subtracts from each parameter its gradient times %g, the learning rate. This one goes %s. All "
-        "%d steps of the training are like this one. All of it, with an engine of your own: "
-        "examples/exercises/scratch.",
-        RATE,
-        show_step(number_with(before, 4), number(RATE), number_with(slope, 4),
-                  number_with(before - RATE * slope, 4)),
-        LESSON_STEPS);
+        "The last parameter: farthest from 0 is %s. Now every parameter has its gradient. All of it, with an engine of your own: examples/exercises/scratch.",
+        show_grad("W_q.weight", w));
 }
 
 static void ask_step(Lesson *l) {
@@ -358,7 +353,7 @@ static void ask(Lesson *l) {
 /* The formulas that both kinds of attention share. */
 #define TRAINED                                                                                    \
     "P = output W_1' + b_1", "Y = relu(P) W_2' + b_2", "loss = sum((Y - T)^2)",                    \
-        "W <- W - 0.02 dW, every parameter W"
+        "W <- W - rate dW, every parameter W"
 
 const LessonKind lesson_6 = {
     .number = 6,
@@ -397,7 +392,7 @@ const LessonKind lesson_6 = {
              {"E", "Y"},
              {"P", "W_1.weight"}},
     .own = {.tokens = 4, .seed = 26},
-    .rate = RATE,
+    .rates = {RATE, 0.05, 0.5},
     .shows_losses = true,
     .build = build,
     .begin = begin,

@@ -59,9 +59,9 @@
  *     "shown":[{"name":"A","moved":[3,4,5],"values":[[61 numbers],[61],[61]]}]}}
  *
  * slopes: how fast the loss changes with the element of the first line, from two losses near the
- * point; moved: the elements, row-major, that are another number than on the tape at some point; values:
- * for each of them its numbers. All other elements stay as they are. The other settings and edits
- * hold.
+ * point; moved: the elements, row-major, that are another number than on the tape at some point;
+ * values: for each of them its numbers. All other elements stay as they are. The other settings and
+ * edits hold.
  *
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H

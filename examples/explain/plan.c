@@ -227,8 +227,15 @@ static void add_backward(Plan *plan, int u) {
     }
 }
 
+/* What follows backward, and is no arrow. */
+static void add_end(Plan *plan, StepPhase phase, const char *name) {
+    Step *step = &plan->steps[plan->num_steps++];
+    *step = (Step){.phase = phase, .unit = -1, .tensor = -1};
+    snprintf(step->name, sizeof step->name, "%s", name);
+}
+
 static bool make_steps(Plan *plan) {
-    int64_t most = 1 + plan->tape.num_tensors;
+    int64_t most = 2 + plan->tape.num_tensors;
     for (int u = 0; u < plan->num_units; u++) most += 1 + 2 * plan->units[u].num_parts;
     plan->steps = memory_take(&plan->tape.memory, most, sizeof *plan->steps);
     if (!plan->steps) return false;
@@ -241,6 +248,7 @@ static bool make_steps(Plan *plan) {
     }
     add_starts(plan);
     for (int u = plan->num_units - 1; u >= 0; u--) add_backward(plan, u);
+    if (json_get(plan->lesson, "sgd")) add_end(plan, STEP_SGD, "sgd");
     return !tensor_error();
 }
 
@@ -335,7 +343,7 @@ bool plan_make(Plan *plan, const Json *lesson) {
 void plan_free(Plan *plan) { rules_free(&plan->tape); }
 
 bool plan_shows(const Plan *plan, const Step *step, bool open) {
-    if (step->phase == STEP_COVER || step->phase == STEP_START) return true;
+    if (step->unit < 0 || step->phase == STEP_START) return true;
     const Unit *unit = &plan->units[step->unit];
     return unit->group < 0 || !unit->name == open;
 }
@@ -355,8 +363,9 @@ int plan_find(const Plan *plan, const char *name, bool open) {
     const int l = index_of_line(&plan->tape, number);
     for (int i = 1; i < plan->num_steps; i++) {
         const Step *step = &plan->steps[i];
+        if (step->unit < 0 || !plan_shows(plan, step, open)) continue;
         const Unit *unit = &plan->units[step->unit];
-        if (!plan_shows(plan, step, open) || l < unit->first || l > unit->last) continue;
+        if (l < unit->first || l > unit->last) continue;
         if (*step->name == letter && letter != 's') return i;
         if (*step->name == 'b' && letter == 'a' && addition < 0) addition = i;
     }

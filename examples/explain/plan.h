@@ -2,11 +2,12 @@
  *
  * The cover, a step for each line forward, the start (dloss = 1), and then backward: a step for
  * each part that a line adds to the gradient of an input, and, where it is not the first part of
- * that gradient, a step that adds it. Steps are named by line and input:
+ * that gradient, a step that adds it. At the end of a lesson, which can be trained, the numbers
+ * that learn take a step. Steps are named by line and input:
  *
  *     0       the cover                    b3.0    backward of line 3 to its input 0
  *     f3      line 3 forward               a3.0    the addition after b3.0
- *     s       the start
+ *     s       the start                    sgd     the step that the gradients are for (sgd.h)
  *
  * Lines that follow each other and only move numbers are a group, and so are the lines that the
  * lesson folds ("loss"). A group is shown as one step, or, if a reader has opened it, as the steps
@@ -19,7 +20,7 @@
 
 enum { MOST_PARTS = 16 }; /* of a gradient, that an addition shows */
 
-typedef enum { STEP_COVER, STEP_FORWARD, STEP_START, STEP_BACKWARD, STEP_ADD } StepPhase;
+typedef enum { STEP_COVER, STEP_FORWARD, STEP_START, STEP_BACKWARD, STEP_ADD, STEP_SGD } StepPhase;
 
 /* Lines that are one arrow: a line, or a folded group. */
 typedef struct {
@@ -35,10 +36,10 @@ typedef struct {
     StepPhase phase;
     char name[32];
     RuleKind kind;         /* backward; forward: a move, a product, a softmax, a turn, or general */
-    int unit;              /* -1: the cover */
-    int tensor;            /* whose value or gradient it makes; -1: the cover */
+    int unit;              /* -1: no arrow, but the cover, or what follows backward */
+    int tensor;            /* whose value or gradient it makes; -1: no arrow */
     Part *part;            /* backward, addition; NULL elsewhere */
-    const double *numbers; /* that it makes, as many as the tensor has; NULL: the cover */
+    const double *numbers; /* that it makes, as many as the tensor has; NULL: no arrow */
     const char *text;      /* of the lesson; NULL: none */
     int64_t look;          /* the element that is worked out: the lesson's, or the largest */
     bool is_said;          /* it is the lesson's */

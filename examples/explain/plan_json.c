@@ -381,7 +381,7 @@ static int number_of_part(const Plan *plan, const Step *step) {
 }
 
 static void write_step(Writer *w, int s) {
-    static const char *const kinds[] = {"cover", "forward", "start", "backward", "add"};
+    static const char *const kinds[] = {"cover", "forward", "start", "backward", "add", "sgd"};
     Plan *plan = w->plan;
     const Step *step = &plan->steps[s];
     Formula f;
@@ -392,12 +392,13 @@ static void write_step(Writer *w, int s) {
         putc('}', w->file);
         return;
     }
-    fprintf(w->file, ",\"unit\":%d,\"tensor\":%d", step->unit, step->tensor);
+    if (step->unit >= 0) fprintf(w->file, ",\"unit\":%d,\"tensor\":%d", step->unit, step->tensor);
     if (step->part)
         fprintf(w->file, ",\"part\":%d,\"rule\":\"%s\"", number_of_part(plan, step),
                 step->part->is_odd ? "odd" : rule_names[step->part->kind]);
     else if (step->kind == RULE_MOVE) fprintf(w->file, ",\"rule\":\"move\"");
-    fprintf(w->file, ",\"%s\":%lld", step->is_said ? "look" : "most", (long long)step->look);
+    if (step->unit >= 0)
+        fprintf(w->file, ",\"%s\":%lld", step->is_said ? "look" : "most", (long long)step->look);
     formula_of(plan, step, &f);
     recipe_of(plan, step, &f, &r);
     write_text(w->file, "title", f.title);

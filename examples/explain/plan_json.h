@@ -16,7 +16,7 @@
  *
  * A step has, where they say something:
  *
- *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward or add
+ *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward, add or sgd
  *     part, rule                 the number of its part in the unit, and the kind of its rule
  *     look, most                 the element that the lesson's text is about; else the largest
  *     title, text, sentence      names between backquotes; text, if it is not what the lesson says

@@ -127,7 +127,8 @@ static void say_addition(const Plan *plan, const Step *step, char text[SENTENCE_
 void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
     *text = '\0';
     switch (step->phase) {
-    case STEP_COVER: break;
+    case STEP_COVER:
+    case STEP_SGD: break;
     case STEP_FORWARD: say_forward(plan, step, text); break;
     case STEP_START:
         say(plan, step,
@@ -243,7 +244,7 @@ static Check check_of_sum(const Plan *plan, const Step *step, char words[160]) {
         return CHECK_RIGHT;
     }
     bool large = false;
-    for (int64_t i = 0; i < x->size; i++) large = large || fabs(x->grad[i]) >= TOO_LARGE;
+    for (int64_t i = 0; i < x->size; i++) large = large || !(fabs(x->grad[i]) < TOO_LARGE);
     if (large && !is_broken(plan)) {
         strcpy(words, uncheckable);
         return CHECK_UNCHECKED;

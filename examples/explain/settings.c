@@ -43,7 +43,8 @@ static const Setting settings[] = {
     SIZE("keys", "123", keys),
     SIZE("tokens", "456", tokens),
     SIZE("size", "2345", size),
-    {"step", "--step", "6", INTEGER, FIELD(step), 0, LESSON_STEPS - 1},
+    {"step", "--step", "123456", INTEGER, FIELD(step), 0, LESSON_STEPS},
+    {"rate", "--rate", "123456", NUMBER, FIELD(rate), 1e-4, 10},
     {"dropout", "--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9},
     {"seed", "--seed", "123456", SEED, FIELD(seed), 0, MOST_SEED},
     {"causal", "--causal", "345", CHOICE, FIELD(causal), 0, 1},
@@ -89,7 +90,7 @@ static const char **text_in(const Setting *s, const LessonOptions *o) {
 static bool is_given(const Setting *s, const LessonOptions *o) {
     if (s->kind == INTEGER) return *integer_in(s, o) != 0;
     if (s->kind == SEED) return *seed_in(s, o) != LESSON_SEED;
-    if (s->kind == NUMBER) return *number_in(s, o) >= 0;
+    if (s->kind == NUMBER) return *number_in(s, o) >= s->least;
     if (s->kind == CHOICE) return *choice_in(s, o) != 0;
     if (s->kind == RULE || s->kind == WORDS) return *text_in(s, o) != NULL;
     if (s->kind == FORMULAS) return o->num_formulas > 0;
@@ -280,7 +281,7 @@ static LessonOptions in_reach(int number, const LessonOptions *used) {
 void settings_find_most(LessonOptions *most, int number, const LessonOptions *used,
                         LessonFits *fits, void *context) {
     *most = *used;
-    most->step = LESSON_STEPS - 1;
+    most->step = LESSON_STEPS;
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
         if (!takes(number, used->part, s) || !is_size(s)) continue;

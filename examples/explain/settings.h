@@ -21,8 +21,9 @@ typedef struct {
 #define LESSON_SEED UINT64_MAX
 typedef struct LessonOptions {
     int64_t heads, queries, keys, tokens, size;
-    int64_t step; /* of SGD, taken before the step that is shown */
+    int64_t step; /* of SGD, taken before the tape that is shown */
     double dropout;
+    double rate; /* of SGD; 0: the lesson's own */
     uint64_t seed;
     signed char causal; /* 1: yes, -1: no, 0: the lesson's own; in use, 1 or 0 */
     bool no_scale, no_mask, lengths, window, pad_in_loss, additive, float32;
@@ -48,8 +49,8 @@ typedef struct LessonOptions {
  * caller's. False and an error if there is no such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
-/* Reads the value of this key: a number from least to most, which may be HUGE_VAL, and an integer if
- * whole is true. False and an error if the value is not such a number. */
+/* Reads the value of this key: a number from least to most, which may be HUGE_VAL, and an integer
+ * if whole is true. False and an error if the value is not such a number. */
 #define MOST_SEED 9007199254740991.0 /* JavaScript's largest integer */
 bool setting_number(const char *key, const char *value, bool whole, double least, double most,
                     double *number);

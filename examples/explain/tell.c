@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "recording.h"
+#include "sgd.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -29,6 +30,7 @@ Step step_forward(const char *made) {
 }
 
 Step step_start(void) { return (Step){.kind = 's'}; }
+Step step_sgd(void) { return (Step){.kind = 'g'}; }
 
 static bool gets_part(const TapeLine *line, int k) {
     return line->out->grad && line->in[k] && line->in[k]->requires_grad;
@@ -56,6 +58,7 @@ Step step_addition(const char *made, const char *input) {
 void step_name(Step at, char name[STEP_NAME]) {
     const bool has_input = at.kind == 'b' || at.kind == 'a';
     if (at.kind == 's') strcpy(name, "s");
+    else if (at.kind == 'g') strcpy(name, "sgd");
     else if (!has_input) snprintf(name, STEP_NAME, "%c%d", at.kind, at.line);
     else snprintf(name, STEP_NAME, "%c%d.%d", at.kind, at.line, at.input);
 }
@@ -467,6 +470,7 @@ void tell_write_cover(Lesson *l) { l->kind->begin(l); }
 void tell_write_steps(Lesson *l) {
     begin_list(l, "steps");
     l->kind->tell(l);
+    sgd_say(l);
     putc(']', l->json);
 }
 

@@ -83,7 +83,8 @@ static int count_steps(const Step *step, int *all) {
     *all = 0;
     for (int i = 1; i < plan.num_steps; i++) {
         const Step *other = &plan.steps[i];
-        if (!plan_shows(&plan, other, open) || forward != (other->phase == STEP_FORWARD)) continue;
+        if (other->unit < 0 || !plan_shows(&plan, other, open)) continue;
+        if (forward != (other->phase == STEP_FORWARD)) continue;
         ++*all;
         before += other <= step;
     }
@@ -96,12 +97,14 @@ static void print_heading(const Step *step, const Formula *f) {
     size_t n = 0;
     int all;
     const int number = count_steps(step, &all);
+    const char *direction = step->phase == STEP_FORWARD ? "forward" : "backward";
     for (const char *c = f->title; *c; c++)
         if (*c != '`') title[n++] = *c;
     title[n] = '\0';
-    snprintf(right, sizeof right, " %s %d of %d, %s%s",
-             step->phase == STEP_FORWARD ? "forward" : "backward", number, all, step->name,
-             check_of(step));
+    if (step->unit < 0) snprintf(right, sizeof right, " %s", step->name);
+    else
+        snprintf(right, sizeof right, " %s %d of %d, %s%s", direction, number, all, step->name,
+                 check_of(step));
     paint(BOLD);
     if (n <= TERMINAL_WIDTH) printf("%s", title);
     else print_paragraph(title, 0);
@@ -402,7 +405,7 @@ static void show_number(const Step *step, const Formula *f, const Recipe *r, int
     char line[LINE_TEXT], result[NUMBER_TEXT], place[PLACE_TEXT] = "";
     Worked worked;
     const Item *main = &f->items[f->main];
-    if (main->like->size == 0 || step->phase == STEP_START) return;
+    if (step->tensor < 0 || main->like->size == 0 || step->phase == STEP_START) return;
     worked_of(&plan, step, f, r, i, &worked);
     const int more = worked_more(f, r->form, &worked, step->numbers[i], main->format);
     worked_line(f, r->form, &worked, more, line);

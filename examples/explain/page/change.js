@@ -1,32 +1,31 @@
 /* change.js - the panels that change a lesson: its settings, and the wrong rules of backward. */
 "use strict";
 
-const settingWords = { step: "steps of SGD", causal: "causal mask", "no-scale": "scale", "no-mask": "mask",
+const settingWords = { causal: "causal mask", "no-scale": "scale", "no-mask": "mask",
     lengths: "padding at the end, told by lengths", window: "window of neighbours", "pad-in-loss": "[pad] counts in the loss", additive: "additive attention" };
 const isInverted = key => key.startsWith("no-"); /* "no-scale" is a box that is checked where there is a scale */
 let inputs = new Map(); /* key of a setting -> its control, while its panel is open */
 
 /* ---- change ------------------------------------------------------------------------------------------------------- */
 
-function drawSetting({ key, kind, least, most, value }) {
-    const isSwitch = kind === "switch", slides = key === "step", isText = kind === "text" || kind === "words";
-    const type = isSwitch ? "checkbox" : slides ? "range" : isText ? "text" : "number";
+function drawSetting({ key, kind, least, most }) {
+    const isSwitch = kind === "switch", isText = kind === "text" || kind === "words";
+    const type = isSwitch ? "checkbox" : isText ? "text" : "number";
     const limits = isSwitch || isText ? {} : { min: String(least), max: String(most), step: kind === "number" ? "any" : "1" };
     const input = el("input", { type, id: "set-" + key, disabled: !Controls.isLive(), autocomplete: "off", ...limits });
     const set = () => tellPanel(Controls.change({ [key]: isSwitch
         ? (input.checked !== isInverted(key) ? "1" : "0") : input.value.trim() }));
-    input.addEventListener(slides ? "input" : "change", set);
+    input.addEventListener("change", set);
     inputs.set(key, input);
-    return el("label", { class: slides ? "slides" : isText ? "wide" : "" }, isSwitch && input, settingWords[key] || key,
-        !isSwitch && input, slides && el("output", {}, String(value)));
+    return el("label", { class: isText ? "wide" : "" }, isSwitch && input, settingWords[key] || key,
+        !isSwitch && input);
 }
 
 function drawChange() {
-    const { losses = [] } = Controls.recorded(), settings = Controls.settings();
+    const settings = Controls.settings().filter(({ key }) => !Controls.isSgdKey(key)); /* they have a step: sgd.js */
     return [el("h2", {}, "Change the example"),
         settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
         el("div", { class: "fields" }, settings.map(drawSetting)),
-        losses.length > 0 && Controls.isLive() && drawLosses(losses.map(Number)),
         el("div", { class: "buttons" }, button("start again", () => tellPanel(Controls.startAgain()), { id: "again" })),
         el("p", { id: "changed", role: "status" })];
 }
@@ -35,12 +34,9 @@ function drawChange() {
 function updatePanel() {
     updateValues();
     for (const [key, input] of inputs) {
-        if (input.type === "range") input.nextElementSibling.textContent = `${input.value}, loss ${bare(lossOf(state.lesson))}`;
         if (/^(causal|lengths|window)$/.test(key) && Controls.isLive())
             input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
     }
-    const { losses = [] } = Controls.recorded() || {}, chart = byId("panel").querySelector(".losses");
-    if (chart && byId("panel").dataset.by === "change") chart.replaceWith(drawLosses(losses.map(Number)));
     if (byId("again")) byId("again").disabled = !Controls.isChanged();
     if (byId("changed")) tellPanel("");
     if (byId("panel").dataset.by === "break") fill(byId("panel"), closer(), drawBreak());
@@ -158,13 +154,14 @@ function drawState() {
         words = hasRules(state.lesson) && wordsOfRules();
     const checks = isOff ? state.lesson.steps.filter(step => step.check === "wrong") : [];
     const isTry = isExercise() && Controls.onlyRules(); /* which the box judges */
-    byId("state").hidden = Controls.isLoading() || (!isChanged && !isOff) || isTry;
+    const isAtSgd = Controls.onlySgd() && isSgd(stepNow()); /* which says it */
+    byId("state").hidden = Controls.isLoading() || (!isChanged && !isOff) || isTry || (isAtSgd && !isOff);
     byId("state").classList.toggle("broken", isOff);
     fill(byId("state"), isOff ? el("span", {}, el("b", {}, "Broken: "), words, ". ",
         checks.length > 0 && el("a", { href: addressOf(checks[0], null) },
         `${checks.length} red ${checks.length === 1 ? "check" : "checks"}`), checks.length > 0 && ".", spoiledLeaves(state.lesson))
             : words ? el("span", {}, `Planted: ${words}. It is right.`)
-            : el("span", {}, `Changed: the loss is ${bare(lossOf(state.lesson))}, it was ${bare(lossOf(Controls.recorded()))}.`),
+            : el("span", {}, `${Controls.onlySgd() ? `After ${countOfSteps(stepsTaken(state.lesson))} of SGD` : "Changed"}: the loss is ${bare(lossOf(state.lesson))}, it was ${bare(lossOf(Controls.recorded()))}.`),
     Controls.otherState() && !isExercise() && el("button", { "aria-pressed": String(state.compare),
         onclick: () => Controls.setCompare(!state.compare) }, "side by side"),
     isChanged && el("button", { onclick: () => Controls.startAgain() }, "undo"));

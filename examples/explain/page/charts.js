@@ -103,23 +103,6 @@ function drawCurvesOfLosses(curves) {
         curves.map(curve => el("span", { class: curve.name }, words(curve)))));
 }
 
-/* A chart with a slider that shows its losses. If the library is in the page, the slider "steps of SGD" of the panel
- * "Change" takes its place, and moves the tables, too. */
-function drawLosses(losses) {
-    const label = `the loss goes from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`, isLive = Controls.isLive();
-    const { chart, x, y, limits } = chartOfTrainings([{ name: "right", losses }], label), dot = svg("circle", { r: 4 });
-    const words = el("figcaption"), slider = !isLive && el("input",
-        { type: "range", min: "0", max: String(losses.length - 1), value: "0",
-        "aria-label": "steps of training", oninput: () => show(Number(slider.value)) });
-    function show(n) {
-        const loss = losses[n], isIn = loss >= limits[0] && loss <= limits[1];
-        dot.setAttribute("transform", isIn ? `translate(${x(n)} ${y(loss)})` : "scale(0)");
-        const steps = n === 1 ? "1 step" : `${n} steps`;
-        words.textContent = loss === undefined ? `After ${steps}: beyond this chart.`
-            : `After ${steps} of SGD the loss is ${bare(loss)}. ` +
-            (isLive ? "" : `The tables stay at step ${Controls.stepOfTraining()}.`);
-    }
-    chart.append(dot);
-    show(isLive ? Controls.stepOfTraining() : 0);
-    return el("figure", { class: "losses" }, chart, slider, words);
-}
+/* The losses of a training. */
+const drawLosses = losses => el("figure", { class: "losses" }, chartOfTrainings([{ name: "right", losses }],
+    `the loss goes from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`).chart);

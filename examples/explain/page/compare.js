@@ -1,5 +1,5 @@
 /* compare.js - two states side by side: the numbers with the reader's changes, those without (or those of the right rule),
- * and their difference. Both losses stand below. And the step of SGD that was just taken, before and after. */
+ * and their difference. Both losses stand below. */
 "use strict";
 
 /* The number table of a step, in the other state; null if it has none of that name and shape. */
@@ -39,17 +39,6 @@ function differenceOf(a, b, x, format, i) {
     const rounded = (view, more) => Number((view.numbers[i] / 10 ** format.e).toFixed(format.d + more)) * 10 ** format.e;
     const more = range(5, n => n).find(n => written(rounded(a, n) - rounded(b, n), format) === written(x, format)) || 0;
     return [factorOf(a, i, more), " − ", factorOf(b, i, more)];
-}
-
-/* The step of SGD that the reader took, for the leaf of this step: W = W - rate dW, after and before it. */
-function drawStepTaken(step) {
-    const { trained, lesson } = state, t = trained && step.part && step.part.tensor, was = t && trained.tape.tensors[t.number];
-    if (!was || t.producer) return "";
-    const format = decimalsOf([...t.value, ...was.value, ...was.grad], ""), more = { format, shows: "", key: i => `s.${i}` };
-    const items = [{ table: valueView(t, { note: "after the step", ...more }) }, sign("="),
-        { table: valueView(was, { note: "before", ...more }) }, sign("−"), sign(bare(lesson.rate)), sign("×"), { table: gradView(was, { note: "before", ...more }) }];
-    return el("div", { id: "trained" }, el("p", {}, "The step that was taken, for ", nameEl(t.symbol),
-        ". Each parameter has taken one; all other numbers here are those of the next step."), drawItems({ items }, layoutOf(items, byId("step").clientWidth - 20, innerHeight, false)));
 }
 
 /* Both losses, under the comparison; or why there is none. */

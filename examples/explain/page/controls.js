@@ -267,32 +267,20 @@ const Controls = (() => {
         return true;
     }
 
-    /* ---- a step of SGD ------------------------------------------------------------------------------------------- */
+    /* ---- steps of SGD -------------------------------------------------------------------------------------------- */
 
-    /* At the end of a lesson that can be trained: x - rate dx for each leaf. The step of one leaf is shown as tables. */
-    function stepButton() {
-        if (!library || !settingOf("step") || state.lesson.name !== recorded.name) return "";
-        const now = Number(valueNow("step")), said = el("p", { role: "status" });
-        const take = () => {
-            const before = state.lesson, sentence = change({ step: String(now + 1) });
-            if (!sentence) {
-                state.trained = before;
-                drawStep();
-                reachDown(byId("trained"), false);
-            }
-            byId("words").querySelector(".sgd p").textContent = sentence ||
-                `The loss was ${bare(lossOf(before))}; now it is ${bare(lossOf(state.lesson))}.`;
-            byId("words").querySelector(".sgd button").focus({ preventScroll: true });
-        };
-        return el("div", { class: "sgd" }, el("button", { onclick: take }, "take a step of SGD"), said);
-    }
+    const isSgdKey = key => key === "step" || key === "rate";
+    const onlySgd = () => [...changes.keys()].every(isSgdKey);
+
+    /* The lesson with the same changes, before any step was taken. */
+    const firstLesson = () => (onlySgd() && ownValue("step") === "0" ? recorded
+        : ask(requestOf({ step: 0 })).lessons?.find(isSame));
 
     /* ---- the beginning ------------------------------------------------------------------------------------------- */
 
     /* After the page has drawn a lesson. */
     function drawn() {
         updatePanel();
-        drawState();
     }
 
     async function begin() {
@@ -309,9 +297,9 @@ const Controls = (() => {
 
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
 
-    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule, stepButton,
+    return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule,
         otherState, setCompare, forward, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
         isLoading: () => loading, isLive: () => library !== null, time: () => answer.time,
-        stepOfTraining: () => (settingOf("step") ? Number(valueNow("step")) : 0) };
+        isSgdKey, onlySgd, firstLesson, mostSteps: () => settingOf("step").most };
 })();

@@ -70,8 +70,9 @@ function connectPlan(lesson) {
     lesson.groups = []; /* of lines that can be folded */
     lesson.allUnits = lesson.plan.units.map(unit => unitOf(lesson, unit));
     for (const { isFold, lines, parts } of lesson.allUnits) if (!isFold) lines[0].parts = parts;
-    for (const step of lesson.plan.steps) if (step.unit !== undefined) {
+    for (const step of lesson.plan.steps) {
         step.text ??= lesson.notes.get(step.at);
+        if (step.unit === undefined) continue;
         step.unit = lesson.allUnits[step.unit];
         step.tensor = lesson.tape.tensors[step.tensor];
         step.part = step.unit.parts[step.part];

@@ -14,10 +14,9 @@
  * the step at which the reader chose the panel; hide: predict first; exercise: rules are hidden until they are written;
  * hint: the terms of a hidden number are shown; bet: the option of the cover;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
- * it room; keys: only the key steps are shown; compare: two states are side by side; trained: the lesson before the step of SGD that was
- * just taken; trying: the position of an experiment (experiment.js); printing: what is drawn is for paper. */
+ * it room; keys: only the key steps are shown; compare: two states are side by side; trying: the position of an experiment (experiment.js); printing: what is drawn is for paper. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
-    moved: false, compare: false, trained: null, printing: "", derivatives: false, program: false,
+    moved: false, compare: false, printing: "", derivatives: false, program: false,
     layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false, trying: null };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -122,7 +121,7 @@ function openLesson(lesson) {
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
     lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
-    Object.assign(state, { lesson, panel: 0, guessed: null, trained: null, step: Math.min(state.step, lesson.steps.length - 1) });
+    Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
     const { source, command } = lesson;
     fill(byId("made"), source && ["From ", prose(source), ". "], command && ["This example is made by ", el("code", {}, command), "."]);
     machine = null; /* draw() makes another one */
@@ -155,7 +154,7 @@ function goTo(n) {
     leaveTry();
     const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
         inMachine = byId("picture").contains(focus);
-    Object.assign(state, { trying: null, step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, trained: null });
+    Object.assign(state, { trying: null, step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
     draw();
     /* A new step is read from its top. */
     if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
@@ -167,6 +166,7 @@ function goTo(n) {
 function draw() {
     const step = stepNow();
     document.body.classList.toggle("at-cover", step.kind === "cover");
+    drawState();
     drawMachine(step);
     foldTape(state.tape === false);
     drawBar();
@@ -218,10 +218,11 @@ function toggleTape() {
 
 /* The same step once more; the focus stays where it was. */
 function drawAgain() {
-    const focus = document.activeElement, key = focus.dataset?.key, inStep = byId("step").contains(focus);
+    const focus = document.activeElement, { key, keep } = focus.dataset || {}, inStep = byId("step").contains(focus);
     draw();
+    const same = keep && byId("step").querySelector(`[data-keep="${keep}"]`);
     if (focus.isConnected) focus.focus({ preventScroll: true });
-    else if (inStep) (cellAt(key) || byId("step")).focus({ preventScroll: true });
+    else if (inStep) (same || cellAt(key) || byId("step")).focus({ preventScroll: true });
 }
 
 /* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */
@@ -258,12 +259,12 @@ function choose(key) {
 function showLesson(lesson) {
     const { steps } = state.lesson, step = stepNow(), key = readKey(state.chosen), id = step.id,
         isLast = state.step === steps.length - 1;
-    const like = other => other.kind === step.kind && step.kind !== "cover" && resultOf(other).title === resultOf(step).title &&
+    const like = other => step.unit && other.kind === step.kind && resultOf(other).title === resultOf(step).title &&
         (!step.unit || other.unit.result.title === step.unit.result.title);
     const at = state.step;
     openLesson(lesson);
     const found = lesson.steps.findIndex(like), named = stepOf(lesson, id), last = lesson.steps.length - 1;
-    state.step = found >= 0 ? found : isLast && step.kind !== "cover" ? last : named >= 0 ? named : Math.min(at, last);
+    state.step = found >= 0 ? found : isLast && step.unit ? last : named >= 0 ? named : Math.min(at, last);
     const now = readKey(state.chosen);
     if (key && (!now || now.t.title !== key.t.title)) state.chosen = null;
     state.moved = false;

@@ -17,7 +17,7 @@ function drawPaper() {
     const { lesson, step, panel } = state, isWorksheet = printed === "worksheet", before = picture,
         { title, idea, text = [], formula = [], cover = {} } = lesson, weights = lesson.tape.tensors[cover.tensor ?? -1];
     state.printing = printed;
-    const sheets = lesson.steps.slice(1).map((_, n) => drawSheet(n + 1, isWorksheet));
+    const sheets = lesson.steps.map(({ unit }, n) => (unit || (n && !isWorksheet)) && drawSheet(n, isWorksheet));
     const answers = isWorksheet && el("section", { class: "answers" }, el("h1", {}, "Answers"), drawAnswers());
     Object.assign(state, { step, panel, printing: "" });
     picture = before;
@@ -48,7 +48,7 @@ function drawSheet(n, isWorksheet) {
     if (small.wraps && right) right.before(el("span", { class: "break" })); /* a product is not torn: it begins a line */
     const words = isWorksheet ? sentenceOf(step) : step.text || sentenceOf(step);
     return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule),
-        el("p", {}, isOpen ? [askForRule(step), "."] : prose(words)), items,
+        el("p", {}, isOpen ? [askForRule(step), "."] : prose(words)), isSgd(step) && drawCurve(), items,
         isWorksheet && el("p", { class: "working" }),
         !isOpen && questionsNow().map(({ question }) => el("div", { class: "asked" },
             el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
@@ -59,7 +59,7 @@ function drawSheet(n, isWorksheet) {
 function drawAnswers() {
     const { lesson } = state, numbers = ({ numbers: list, columns, format }) =>
         list.map((x, i) => (i && i % columns === 0 ? "; " : i ? "  " : "") + written(x, format)).join("");
-    const steps = lesson.steps.slice(1).map(step => [step, pictureOf(step)]);
+    const steps = lesson.steps.filter(({ unit }) => unit).map(step => [step, pictureOf(step)]);
     const answer = question => {
         const { kind } = question, { tensors } = lesson.tape;
         if (kind === "choice") return rightOption(question);

@@ -24,7 +24,7 @@ const noteOf = note => (note ? prose(note.replace(" . ", " · ")) : "");
 function pictureOf(step) {
     const items = step.items.map(itemOf), views = items.map(({ table }) => table), { table: main } = items[step.main || 0];
     const mean = views.find(view => view && view.isMean), C = main.t.columns;
-    main.isMain = true;
+    main.isMain = !!step.unit;
     const terms = i => termsOf(step, views, step.form, step.cells ? step.cells[i] : i, Number(step.more?.[i] || 0));
     return {
         main, terms, part: step.part, items: items.filter(({ isHidden }) => !isHidden), rule: titleOf(step),

@@ -7,6 +7,7 @@
  *     { kind: "start", id: "s", tensor, unit }       backward begins: dloss = 1
  *     { kind: "backward", id: "b3.0", unit, part }   a part of the gradient of line 3's input 0
  *     { kind: "add", id: "a3.0", unit, part }        this part is added to the parts before it
+ *     { kind: "sgd", id: "sgd" }                     no arrow: the numbers that learn take a step (sgd.js)
  *
  * Steps are named by line and input, so their addresses hold when a group is unfolded. */
 "use strict";
@@ -34,7 +35,7 @@ function placeStep(step, n) {
     const { kind, unit, part, tensor } = step;
     step.id = step.at;
     if (kind === "forward") unit.result.valueStep = n;
-    else if (kind !== "cover") tensor.gradStep = n;
+    else if (tensor) tensor.gradStep = n;
     if (kind === "start") step.unit = tensor.unit;
     if (kind !== "backward") return;
     part.step = n;
@@ -63,10 +64,11 @@ function stepOf({ steps }, id) {
     return found >= 0 ? found : kind === "a" ? inside("b") : found;
 }
 
-/* The steps of a short class: those that the lesson names ("key"), with a bet or a question, and both ends. */
+/* The steps of a short class: those that the lesson names ("key"), with a bet or a question, and those that are no arrows. */
 function keySteps(lesson) {
     const { steps, key = [], bet, questions = [] } = lesson, named = [...key, bet?.at, ...questions.map(({ at }) => at)];
-    return new Set([0, steps.length - 1, ...named.map(id => stepOf(lesson, id)).filter(n => n >= 0)]);
+    const ends = steps.map((step, n) => (step.unit ? -1 : n));
+    return new Set([...ends, steps.length - 1, ...named.map(id => stepOf(lesson, id))].filter(n => n >= 0));
 }
 
 /* The names of the steps as addresses counted them before steps had names: a step for each line forward, the start, then
@@ -80,5 +82,6 @@ function countedSteps({ plan: { steps }, allUnits }) {
     return [...single.map(({ line }) => "f" + line), ...starts, ...single.slice().reverse().flatMap(backward)];
 }
 
-const phaseOf = ({ forward, steps }, n) => (n === 0 ? "start" : n <= forward ? `forward ${n} of ${forward}`
-    : `backward ${n - forward} of ${steps.length - 1 - forward}`);
+const phases = { cover: "start", sgd: "the step" };
+const phaseOf = ({ forward, steps }, n) => phases[steps[n].kind] || (n <= forward ? `forward ${n} of ${forward}`
+    : `backward ${n - forward} of ${steps.filter(({ unit }) => unit).length - forward}`);

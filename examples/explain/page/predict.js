@@ -23,7 +23,7 @@ const isAskedAll = () => /\*$/.test(state.asked || "");
 /* Can the step's result be predicted? The start is 1, and that is no question; two states side by side are to be
  * compared. Where the rule is to be written, its numbers are hidden, too, until there are some of the reader's. */
 const canPredict = step => !plantedAt(step) && !state.compare && (isRuleHidden(step) ||
-    (state.hide && step.kind !== "cover" && step.kind !== "start"));
+    (state.hide && step.unit && step.kind !== "start"));
 
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();

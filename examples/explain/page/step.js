@@ -15,12 +15,12 @@ function drawStep() {
         picture = null;
         return drawExperiment(box);
     }
-    picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
-        pictureOf(step)) };
-    const all = !!picture.moves, panels = Math.max(...tablesIn(picture).map(view => view.panels)), isOne = panels > 1 && !all;
+    picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && step.unit && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
+        (isSgd(step) ? pictureOfSgd(step) : pictureOf(step))) };
+    const all = !!picture.moves, turns = [...tablesIn(picture), arcsAt(step)].filter(Boolean), panels = Math.max(1, ...turns.map(view => view.panels)), isOne = panels > 1 && !all;
     const draw = wraps => {
         state.layout = fitLayout(box, all, wraps);
-        drawTables(box, step, isOne ? panels : 0);
+        drawTables(box, step, isOne && turns.find(view => view.panels === panels));
     };
     state.panel = Math.min(state.panel, panels - 1);
     if (isOne) turnToChosen();
@@ -43,13 +43,13 @@ function fitCaptions() {
     });
 }
 
-/* panels: how many there are to choose from, or 0. */
-function drawTables(box, step, panels) {
+/* turns: a view, or a tensor, of whose panels one is shown; false: all are. */
+function drawTables(box, step, turns) {
     fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step),
-        boxButton(step), panels > 0 && drawHeads(tablesIn(picture).find(view => view.panels === panels).t),
-        picture.row !== undefined && drawRows()), drawItems(picture, state.layout)),
-    el("div", { class: "lower" }, el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step),
-        state.compare && drawBothLosses(), drawStepTaken(step)),
+        boxButton(step), isSgd(step) && drawTake(), turns && drawHeads(turns.t || turns),
+        picture.row !== undefined && drawRows()), isSgd(step) ? drawCourse() : drawItems(picture, state.layout)),
+    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step),
+        state.compare && step.unit && drawBothLosses()),
     svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
 }
 

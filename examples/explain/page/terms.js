@@ -7,13 +7,13 @@ const cellAt = key => cellsAt(key)[0];
 
 /* The number that is worked out if none is chosen: the one that the text is about, or the largest. */
 function defaultKey() {
-    const { main } = picture, { look, most } = stepNow(), panel = main.t.rows * main.t.columns;
+    const { main } = picture, { unit, look, most } = stepNow(), panel = main.t.rows * main.t.columns;
     const here = main.numbers.map((x, i) => i).filter(i => picture.moves || main.panels === 1 ||
         Math.floor(i / panel) === state.panel);
     const counted = state.asked === "terms" ? questionsNow().find(({ question }) => question.kind === "count").question.index : -1;
     const asked = here.find(i => main.key(i) === state.asked || i === counted),
         i = [asked, look, most, here[0]].find(each => here.includes(each));
-    return i === undefined ? null : main.key(i);
+    return i === undefined || !unit ? null : main.key(i);
 }
 
 const viewAt = (key, i) => tablesIn(picture).find(view => view.key(i) === key) || picture.main;
@@ -26,7 +26,10 @@ function showTerms() {
     const cell = cellAt(key);
     if (picture.isHidden) fill(box, el("span", { class: "note" }, "The rule is yours to write."));
     if (picture.isHidden) return mark(null, null, []);
-    if (!cell) return fill(box);
+    if (!cell) {
+        fill(box);
+        return mark(null, null, []);
+    }
     const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i),
         isCounted = view.isMain && state.asked === "terms",
         isOpen = !isCounted && (!isHidden || (state.hint && !isAskedFor(key)));

@@ -49,7 +49,7 @@ function reachEnd() {
     reachDown(link, false);
 }
 
-/* At the last step: how many questions are answered, what the loss does after a step of SGD, what comes next, and where the
+/* At the last step: how many questions are answered, what comes next, and where the
  * reader can write the rule. */
 function drawEnd() {
     const { lesson, step } = state, { questions = [], right, steps, number } = lesson;
@@ -57,8 +57,7 @@ function drawEnd() {
     const next = number ? lessons[lessons.findIndex(each => each.name === lesson.name) + 1] : null;
     const answered = right.size ? `${right.size} of ${questions.length} questions right. `
         : questions.length ? "Questions wait at the steps with a “?”. " : "";
-    return el("div", { class: "end" }, Controls.stepButton(),
-        number ? el("p", { id: "end" }, "The end of this lesson. ", answered, tallyOfRules(),
+    return el("div", { class: "end" }, number ? el("p", { id: "end" }, "The end of this lesson. ", answered, tallyOfRules(),
         next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`)
             : el("a", { href: "#play" }, "Next: train a model in the playground"))
         : el("p", { id: "end" }, "The end. ", lesson.back), drawToExercise());

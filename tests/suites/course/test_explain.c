@@ -420,6 +420,7 @@ static void choose_other(const Json *setting, LessonOptions *options) {
     double number = value + 1;
     if (strcmp(kind, "number") == 0) number = 0.5;
     if (strcmp(kind, "switch") == 0) number = value == 0;
+    if (strcmp(json_text(setting, "key", ""), "rate") == 0) options->step = 1;
     snprintf(other, sizeof other, "%g", number);
     ck_assert_msg(lesson_set(options, json_text(setting, "key", ""), other), "%s", tensor_error());
 }
@@ -448,9 +449,10 @@ END_TEST
 
 /* The JSON has exactly the settings that the lesson takes. */
 START_TEST(settings_of_the_lesson) {
-    static const char *const keys[] = {
-        "heads",  "queries",  "keys",    "tokens",  "size",   "step",     "dropout", "seed",
-        "causal", "no-scale", "no-mask", "lengths", "window", "additive", "float32", "pad-in-loss"};
+    static const char *const keys[] = {"heads",    "queries",    "keys",    "tokens", "size",
+                                       "step",     "rate",       "dropout", "seed",   "causal",
+                                       "no-scale", "no-mask",    "lengths", "window", "additive",
+                                       "float32",  "pad-in-loss"};
     open_case(_i);
     int64_t taken = 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -545,7 +547,8 @@ START_TEST(steps_of_lesson_6) {
 }
 END_TEST
 
-/* ---- edits ----------------------------------------------------------------------------------- */
+/* ---- the step of SGD --------------------------------------------------------------------------
+ */
 
 /* Is it the result of a line? */
 static bool is_made(const Json *tensor) {
@@ -553,6 +556,139 @@ static bool is_made(const Json *tensor) {
     while (line && tensor_at(json_get(line, "out")) != tensor) line = line->next;
     return line != NULL;
 }
+
+/* The numbers that learn of the lesson that is open, after one more step by the library: the update
+ * of nn/sgd.c. */
+typedef struct {
+    char name[32];
+    Tensor *x;
+} Learning;
+enum { MOST_LEARNING = 16 };
+
+static Tensor *typed_numbers(const Json *tensor, const char *key) {
+    const Json *list = json_get(tensor, key);
+    double numbers[256];
+    ck_assert(list && list->count <= 256);
+    for (int64_t i = 0; i < list->count; i++) numbers[i] = json_number(json_at(list, i));
+    const bool single = strcmp(json_text(tensor, "type", ""), "float32") == 0;
+    tensor_set_default_dtype(single ? F32 : F64);
+    return tensor_from_doubles(SHAPE(list->count), numbers);
+}
+
+static int take_step(double rate, Learning *learning) {
+    int n = 0;
+    for (const Json *x = tensors->first; x; x = x->next) {
+        if (!json_get(x, "grad") || is_made(x)) continue;
+        ck_assert_int_lt(n, MOST_LEARNING);
+        snprintf(learning[n].name, sizeof learning->name, "%s", name_of(x));
+        learning[n].x = typed_numbers(x, "value");
+        Tensor *dx = typed_numbers(x, "grad");
+        tensor_add_(learning[n++].x, dx, -rate);
+        tensor_release(dx);
+    }
+    return n;
+}
+
+/* To the last digit, in both types, and with another rate: step after step is the library's SGD. */
+START_TEST(a_step_is_sgd) {
+    Learning learning[MOST_LEARNING];
+    LessonOptions options = own_options(_i / 2);
+    options.float32 = _i % 2;
+    for (options.step = 0; options.step < 3; options.step++) {
+        open_lesson(cases[_i / 2].number, options);
+        const int n = take_step(lesson.options.rate, learning);
+        ck_assert_int_gt(n, 0);
+        close_case();
+        options.step++;
+        open_lesson(cases[_i / 2].number, options);
+        for (int i = 0; i < n; i++) {
+            expect_same(find(learning[i].name), learning[i].x, "value");
+            tensor_release(learning[i].x);
+        }
+        close_case();
+        options.step--;
+        options.rate = 0.03;
+    }
+}
+END_TEST
+
+static double sgd_loss(int64_t i) {
+    return json_number(json_at(json_get(json_get(tree, "sgd"), "losses"), i));
+}
+
+/* Ten steps have passed through the tapes of each step before them. */
+START_TEST(losses_are_those_of_the_tapes) {
+    double losses[4];
+    LessonOptions options = own_options(_i);
+    for (options.step = 0; options.step < 4; options.step++) {
+        open_lesson(cases[_i].number, options);
+        losses[options.step] = value(find("loss"), 0);
+        const Json *next = json_get(json_get(tree, "sgd"), "next");
+        ck_assert_int_eq(next != NULL, options.step == 0);
+        close_case();
+    }
+    options.step = 10;
+    open_lesson(cases[_i].number, options);
+    ck_assert_int_eq(json_get(json_get(tree, "sgd"), "losses")->count, 11);
+    for (int64_t i = 0; i < 4; i++) expect_near("a loss", sgd_loss(i), losses[i], 1e-5);
+    expect_near("the last loss", sgd_loss(10), value(find("loss"), 0), 1e-5);
+    ck_assert(sgd_loss(10) < sgd_loss(0));
+    close_case();
+    options.step = 0;
+    open_lesson(cases[_i].number, options);
+    expect_near("the next loss", json_number(json_get(json_get(tree, "sgd"), "next")->first),
+                losses[1], 1e-5);
+    close_case();
+}
+END_TEST
+
+/* Of the rates that a lesson offers the second one learns, with the third one the loss grows, which
+ * the words read from the losses, and steps that are far too large end in NaN and in no error. */
+START_TEST(rates_of_a_lesson) {
+    LessonOptions options = own_options(_i);
+    open_lesson(cases[_i].number, options);
+    const double *rates = lesson.kind->rates;
+    close_case();
+    options.step = 100;
+    options.rate = rates[1];
+    open_lesson(cases[_i].number, options);
+    ck_assert(sgd_loss(100) < 0.35 * sgd_loss(0) && sgd_loss(100) <= sgd_loss(10));
+    close_case();
+    options.step = 1;
+    options.rate = rates[2];
+    open_lesson(cases[_i].number, options);
+    ck_assert(sgd_loss(1) > sgd_loss(0));
+    expect_told("sgd", "It grew: the step was too large");
+    close_case();
+    options.step = LESSON_STEPS;
+    options.rate = 10;
+    open_lesson(cases[_i].number, options);
+    if (isnan(value(find("loss"), 0)))
+        expect_told("sgd", "the numbers are too large to compute with: NaN means not a number");
+    else ck_assert_int_eq(cases[_i].number, 1);
+    close_case();
+}
+END_TEST
+
+/* A larger loss on the way is said, too, but not one that only rounding makes larger. */
+START_TEST(words_of_the_losses) {
+    LessonOptions options = {.dropout = -1, .seed = LESSON_SEED, .rate = 1, .step = 5};
+    open_lesson(2, options);
+    expect_told("sgd", "But 1 of them made it larger: the step was too large");
+    close_case();
+    options.rate = 0.02;
+    open_lesson(2, options);
+    expect_told("sgd", "The loss was 4.62, and after 5 steps it is 3.38. Each step needs");
+    close_case();
+    options.rate = 0.2;
+    options.step = LESSON_STEPS;
+    open_lesson(2, options);
+    expect_told("sgd", "That is training");
+    close_case();
+}
+END_TEST
+
+/* ---- edits ----------------------------------------------------------------------------------- */
 
 /* Every leaf can be edited: the tape shows the number, and all checks are green. */
 START_TEST(edits_change_the_leaves) {
@@ -949,7 +1085,9 @@ START_TEST(answers_of_lesson_1) {
     ck_assert_int_eq(json_integer(bet, "answer", -1), grad(find("w"), 0) > 0);
     ck_assert_ptr_nonnull(strstr(json_text(json_get(tree, "cover"), "lead", ""),
                                  "A key is a place, and its value is the number"));
-    expect_told("b1.1", "`w` goes from 0.8 to 0.974, and the loss from 1.07 to 0.784.");
+    expect_told("b1.1", "It is negative, so a larger `w` makes the loss smaller.");
+    expect_told("sgd", "`w` goes from 0.8 to 0.8 - 0.1 x -1.74 = 0.974.");
+    expect_told("sgd", "Then the loss is not 1.07, but 0.784.");
     close_case();
 }
 END_TEST
@@ -1078,9 +1216,9 @@ START_TEST(answers_of_lesson_6) {
     int64_t most = 0;
     for (int64_t i = 1; i < 9; i++)
         if (fabs(grad(w, i)) > fabs(grad(w, most))) most = i;
-    snprintf(told, sizeof told, "from %.4f to %.4f - 0.02 x %.4f = %.4f.", value(w, most),
+    snprintf(told, sizeof told, "from %.3f to %.3f - 0.02 x %.3f = %.3f.", value(w, most),
              value(w, most), grad(w, most), value(w, most) - 0.02 * grad(w, most));
-    expect_told("b0.1", told);
+    expect_told("sgd", told);
     const Json *losses = json_get(tree, "losses");
     ck_assert_int_eq(losses->count, 200);
     expect_near("the first loss", json_number(losses->first), value(find("loss"), 0), 1e-5);
@@ -1219,17 +1357,21 @@ static void expect_names(const char *text) {
     }
 }
 
+static void check_words(const char *at, const Json *told) {
+    const char *text = json_text(told, "text", "");
+    ck_assert_str_eq(json_text(told, "at", ""), at);
+    ck_assert_msg(sentences_in(text) >= 1 && sentences_in(text) <= 3 && strlen(text) < 400,
+                  "lesson %d, %s: %d sentences: %s", lesson.number, at, sentences_in(text), text);
+    ck_assert_ptr_null(strstr(text, "  "));
+    expect_names(text);
+}
+
 static void check_text(const ShownStep *step, const Json *told) {
     const char *text = json_text(told, "text", "");
     const int64_t look = json_integer(told, "look", -1);
     double number, unit;
-    ck_assert_str_eq(json_text(told, "at", ""), step->at);
     ck_assert(look >= 0 && look < (step->numbers ? step->numbers->count : 1));
-    ck_assert_msg(sentences_in(text) >= 1 && sentences_in(text) <= 3 && strlen(text) < 400,
-                  "lesson %d, %s: %d sentences: %s", lesson.number, step->at, sentences_in(text),
-                  text);
-    ck_assert_ptr_null(strstr(text, "  "));
-    expect_names(text);
+    check_words(step->at, told);
     const double looked = number_at(step, look);
     const char *rest = text;
     if (next_number(&rest, &number, &unit) && isfinite(looked))
@@ -1247,7 +1389,8 @@ static void check_texts(void) {
         ck_assert_msg(told != NULL, "lesson %d says nothing at %s", lesson.number, step[i].at);
         check_text(&step[i], told);
     }
-    ck_assert_msg(told == NULL, "lesson %d says too much", lesson.number);
+    check_words("sgd", told);
+    ck_assert_msg(told->next == NULL, "lesson %d says too much", lesson.number);
     expect_told("s", "`dE` stands for the gradient of the loss by `E`");
 }
 
@@ -2171,6 +2314,7 @@ START_TEST(help) {
                                         "--tokens N",
                                         "--size N",
                                         "--step N",
+                                        "--rate NUMBER",
                                         "--dropout NUMBER",
                                         "--seed N",
                                         "--causal",
@@ -2220,8 +2364,9 @@ START_TEST(misuse) {
                                         "--lesson 5 --additive",
                                         "--lesson 6 --queries 2",
                                         "--lesson 6 --size 2",
-                                        "--lesson 5 --step 2",
-                                        "--step 200",
+                                        "--step 201",
+                                        "--rate 0",
+                                        "--rate 11",
                                         "--step -1",
                                         "--tape $D/tape.json --float32",
                                         "--tape $D/tape.json --break mask",
@@ -2374,6 +2519,10 @@ int main(void) {
     tcase_add_test(tcase, settings_that_cannot_be);
     tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, PARTS);
     tcase_add_test(tcase, steps_of_lesson_6);
+    tcase_add_loop_test(tcase, a_step_is_sgd, 0, 2 * PARTS);
+    tcase_add_loop_test(tcase, losses_are_those_of_the_tapes, 0, PARTS);
+    tcase_add_loop_test(tcase, rates_of_a_lesson, 0, PARTS);
+    tcase_add_test(tcase, words_of_the_losses);
     tcase_add_test(tcase, an_edit_changes_one_number);
     tcase_add_test(tcase, training_begins_with_the_edits);
     tcase_add_test(tcase, edits_that_cannot_be);
