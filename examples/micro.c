@@ -299,21 +299,12 @@ static Matrix *model_next(Cache *cache, int token) {
     return matmul(mix(p, cache->value, HEADS), weight[OUT]);
 }
 
-/* ---- training -------------------------------------------------------------------------------- */
+/* ---- a word, an empty cache ------------------------------------------------------------------ */
 
 static double uniform(void) { /* -1 to 1 */
     static unsigned state = 1;
     state = state * 1664525 + 1013904223;
     return (state >> 8) / 8388608.0 - 1;
-}
-
-static void make_weights(void) {
-    static const int rows[WEIGHTS] = {TOKENS, LENGTH, WIDTH, WIDTH, WIDTH, WIDTH};
-    for (int i = 0; i < WEIGHTS; i++) {
-        const int columns = i == OUT ? TOKENS : WIDTH;
-        weight[i] = matrix((Matrix){.rows = rows[i], .columns = columns});
-        for (int j = 0; j < rows[i] * columns; j++) weight[i]->value[j] = uniform() / 2;
-    }
 }
 
 /* A word, an arrow, and the word backwards; only this is asked. NULL: random letters. */
@@ -327,6 +318,25 @@ static Example example_of(const char *word) {
     e.token[WORD] = ARROW;
     for (int i = WORD + 1; i < LENGTH; i++) e.token[i] = e.target[i - 1];
     return e;
+}
+
+static Cache new_cache(void) {
+    Cache cache = {matrix((Matrix){.rows = LENGTH, .columns = WIDTH}),
+                   matrix((Matrix){.rows = LENGTH, .columns = WIDTH})};
+    cache.key->rows = 0;
+    cache.value->rows = 0;
+    return cache;
+}
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+static void make_weights(void) {
+    static const int rows[WEIGHTS] = {TOKENS, LENGTH, WIDTH, WIDTH, WIDTH, WIDTH};
+    for (int i = 0; i < WEIGHTS; i++) {
+        const int columns = i == OUT ? TOKENS : WIDTH;
+        weight[i] = matrix((Matrix){.rows = rows[i], .columns = columns});
+        for (int j = 0; j < rows[i] * columns; j++) weight[i]->value[j] = uniform() / 2;
+    }
 }
 
 /* What the model answers, letter by letter: each is read before the next one is asked. */
@@ -347,10 +357,7 @@ static void answer(const char *word, Cache *cache) {
 }
 
 static void answer_with_cache(const char *word) {
-    Cache cache = {matrix((Matrix){.rows = LENGTH, .columns = WIDTH}),
-                   matrix((Matrix){.rows = LENGTH, .columns = WIDTH})};
-    cache.key->rows = 0;
-    cache.value->rows = 0;
+    Cache cache = new_cache();
     answer(word, &cache);
     release(cache.key);
     release(cache.value);

@@ -24,28 +24,16 @@ static void moments_with(double a, double b, bool centered, MEAN_VARIANCE) {
             dx[i][j] = dy[i][0] * a + dy[i][1] * b * (x[i][j] - (centered ? mean : 0));
     }
 }
-static void moments_mean_without_n(MEAN_VARIANCE) {
-    moments_with(1, 2. / n, true, rows, n, dx, x, dy);
-}
-static void moments_variance_without_n(MEAN_VARIANCE) {
-    moments_with(1. / n, 2, true, rows, n, dx, x, dy);
-}
-static void moments_no_two(MEAN_VARIANCE) {
-    moments_with(1. / n, 1. / n, true, rows, n, dx, x, dy);
-}
-static void moments_not_centered(MEAN_VARIANCE) {
-    moments_with(1. / n, 2. / n, false, rows, n, dx, x, dy);
-}
-static void moments_mean_only(MEAN_VARIANCE) { moments_with(1. / n, 0, true, rows, n, dx, x, dy); }
-static void moments_variance_only(MEAN_VARIANCE) {
-    moments_with(0, 2. / n, true, rows, n, dx, x, dy);
-}
-static void moments_n_minus_1(MEAN_VARIANCE) {
-    moments_with(1. / n, 2. / (n - 1), true, rows, n, dx, x, dy);
-}
-static void moments_own_square(MEAN_VARIANCE) {
-    moments_with(1. / n, 2. / n * (1 - 1. / n), true, rows, n, dx, x, dy);
-}
+#define MOMENTS(name, a, b, centered)                                                              \
+    static void moments_##name(MEAN_VARIANCE) { moments_with(a, b, centered, rows, n, dx, x, dy); }
+MOMENTS(mean_without_n, 1, 2. / n, true)
+MOMENTS(variance_without_n, 1. / n, 2, true)
+MOMENTS(no_two, 1. / n, 1. / n, true)
+MOMENTS(not_centered, 1. / n, 2. / n, false)
+MOMENTS(mean_only, 1. / n, 0, true)
+MOMENTS(variance_only, 0, 2. / n, true)
+MOMENTS(n_minus_1, 1. / n, 2. / (n - 1), true)
+MOMENTS(own_square, 1. / n, 2. / n * (1 - 1. / n), true)
 static bool moments_has_two(const Call *c) { return c->size[1] > 1; }
 
 static const KnownMistake moments_mistakes[] = {

@@ -70,11 +70,6 @@ static void cut(char *text, const char *all_but) {
     }
 }
 
-static char *copy_of(const char *text) {
-    char *copy = malloc(strlen(text) + 1);
-    return copy ? strcpy(copy, text) : NULL;
-}
-
 /* ---- the right program around a function ----------------------------------------------------- */
 
 bool scratch_prepare(const Place *place, const Exercise *e) {
@@ -83,7 +78,7 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
     static const char between[] = "\n#undef static\n";
     char name[64], file[80], path[PATH_SIZE];
     Definition d;
-    char *micro = copy_of(text_named("micro.c"));
+    char *micro = strdup(text_named("micro.c"));
     const char *calls = text_named("scratch_calls.inc");
     const size_t size = micro ? strlen(micro) + strlen(calls) + 1024 : 0;
     char *text = micro ? malloc(size) : NULL;
@@ -155,7 +150,7 @@ static int line_of(const char *text, size_t at) {
 /* The student's function in the empty attention.c, in which the others are declared. */
 static char *alone(const char *student, const char *function) {
     Definition from, to;
-    char *form = copy_of(text_named("attention.c"));
+    char *form = strdup(text_named("attention.c"));
     if (form) cut(form, function);
     char *text = NULL;
     if (form && find(student, 0, function, &from) && find(form, 0, function, &to)) {
@@ -173,15 +168,11 @@ static char *alone(const char *student, const char *function) {
 bool scratch_write_less(const Place *place, const Exercise *e, int attempt) {
     enum { CUT = 1, ALONE };
     char *text = students_text(place);
-    char *less = NULL;
-    if (text && attempt == CUT) {
-        cut(text, e->function);
-        less = copy_of(text);
-    } else if (text && attempt == ALONE) {
-        less = alone(text, e->function);
-    }
+    char *own = text && attempt == ALONE ? alone(text, e->function) : NULL;
+    const char *less = attempt == CUT ? text : own;
+    if (text && attempt == CUT) cut(text, e->function);
     const bool written = less && write_source(place, e, less);
-    free(less);
+    free(own);
     free(text);
     return written;
 }

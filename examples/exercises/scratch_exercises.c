@@ -115,9 +115,9 @@ static void prepare_words(Call *c, const Sizes *sizes, Random *random) {
 #define N(name)          {name, SIZE, NULL, NULL}
 #define IN(name, r, c)   {name, INPUT, r, c}
 #define OUT_(name, r, c) {name, OUTPUT, r, c}
-#define SIX(kind)                                                                                  \
-    {"TOKEN", kind, "27", "32"}, {"PLACE", kind, "18", "32"}, {"QUERY", kind, "32", "32"},         \
-    {"KEY", kind, "32", "32"}, {"VALUE", kind, "32", "32"}, {"OUT", kind, "32", "27"}
+#define SIX(d, kind)                                                                               \
+    {d "TOKEN", kind, "27", "32"}, {d "PLACE", kind, "18", "32"}, {d "QUERY", kind, "32", "32"},   \
+    {d "KEY", kind, "32", "32"}, {d "VALUE", kind, "32", "32"}, {d "OUT", kind, "32", "27"}
 /* clang-format on */
 #define UPDATED "Each number of each weight must become w - rate times its gradient."
 #define STEP                                                                                        \
@@ -228,26 +228,18 @@ static const Exercise exercises[SCRATCH] = {
      .asks = {ADDS}},
     {FUNCTION(91, model, 4, one_text, prepare_letters), .steps = 1,
      .parameter = {N("n"), OUT_("sizes", NULL, "4"), OUT_("weights", "2 * n", "n"),
-                   OUT_("logits", "n", "27"), SIX(INPUT), IN("token", NULL, "n")},
+                   OUT_("logits", "n", "27"), SIX("", INPUT), IN("token", NULL, "n")},
      .asks =
          {"These are rows and columns of *weights, the softmax of all heads, and of the logits, the result.",
           "Are the places added, are queries and keys x times QUERY and KEY, in this order, and have scores and softmax HEADS heads?",
           "They are the mix of the weights with x times VALUE, times OUT."}},
     {FUNCTION(92, update, 2, six, NULL), .steps = 1,
-     .parameter = {N("weights"),
-                   SIX(STATE),
-                   IN("dTOKEN", "27", "32"),
-                   IN("dPLACE", "18", "32"),
-                   IN("dQUERY", "32", "32"),
-                   IN("dKEY", "32", "32"),
-                   IN("dVALUE", "32", "32"),
-                   IN("dOUT", "32", "27"),
-                   {"rate", DOUBLE, NULL, NULL}},
+     .parameter = {N("weights"), SIX("", STATE), SIX("d", INPUT), {"rate", DOUBLE, NULL, NULL}},
      .asks = {SIX_TIMES(UPDATED)}},
     {FUNCTION(93, train, 4, steps, prepare_words), .steps = 1,
      .parameter = {N("n"),
                    N("calls"),
-                   SIX(STATE),
+                   SIX("", STATE),
                    OUT_("loss", NULL, "calls"),
                    OUT_("length", NULL, "calls"),
                    IN("letter", "n", "9"),
@@ -256,7 +248,7 @@ static const Exercise exercises[SCRATCH] = {
               "The tape must be empty when train returns."}},
     {FUNCTION(101, model_next, 10, two_texts, prepare_letters), .steps = 1,
      .parameter = {N("n"), OUT_("logits", "2 * n", "27"), OUT_("rows", "2 * n", "2"),
-                   OUT_("made", NULL, "2 * n"), SIX(INPUT), IN("token", NULL, "2 * n")},
+                   OUT_("made", NULL, "2 * n"), SIX("", INPUT), IN("token", NULL, "2 * n")},
      .asks =
          {"Right for the first letter of both texts? Then the cache is not; which place has the letter?",
           "After a letter, key and value each have a row more.",

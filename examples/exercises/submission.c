@@ -116,10 +116,8 @@ static bool next_definition(const char *blanked, size_t at, const char *function
 }
 
 static char *without_comments(const char *text) {
-    char *copy = malloc(strlen(text) + 1);
-    if (!copy) return NULL;
-    strcpy(copy, text);
-    blank(copy);
+    char *copy = strdup(text);
+    if (copy) blank(copy);
     return copy;
 }
 
@@ -272,12 +270,10 @@ static bool has_assembler(const char *blanked) {
 
 bool submission_reaches_out(const char *path, char *sentence, size_t size) {
     char *text = submission_read(path, SUBMISSION_MOST);
-    char *blanked = text ? malloc(strlen(text) + 1) : NULL;
+    if (text) join_lines(text);
+    char *blanked = text ? without_comments(text) : NULL;
     *sentence = '\0';
     if (blanked) {
-        join_lines(text);
-        strcpy(blanked, text);
-        blank(blanked);
         const char *operand = foreign_include(text, blanked);
         if (operand)
             snprintf(
