@@ -12,13 +12,18 @@
  * Lines that follow each other and only move numbers are a group, and so are the lines that the
  * lesson folds ("loss"). A group is shown as one step, or, if a reader has opened it, as the steps
  * of its lines; the plan has both. A folded step has the name of its last line forward, of its
- * first line backward, and the derivatives of all its lines, multiplied. */
+ * first line backward, and the derivatives of all its lines, multiplied.
+ *
+ * Key steps are those that the lesson names, those with a bet or a question, and both ends. Of
+ * another tape they are what is new: the first step of each op forward, and the first backward to
+ * each input of each op; no moves, and of the additions the first. */
 #ifndef TAPEHEAD_EXAMPLES_PLAN_H
 #define TAPEHEAD_EXAMPLES_PLAN_H
 
 #include "rules.h"
 
 enum { MOST_PARTS = 16 }; /* of a gradient, that an addition shows */
+enum { MANY_STEPS = 20 };
 
 typedef enum { STEP_COVER, STEP_FORWARD, STEP_START, STEP_BACKWARD, STEP_ADD, STEP_SGD } StepPhase;
 
@@ -44,12 +49,14 @@ typedef struct {
     int64_t look;          /* the element that is worked out: the lesson's, or the largest */
     bool is_said;          /* it is the lesson's */
     bool has_own_text;     /* text is what the lesson says at this name */
+    bool is_key;           /* it is shown where only the key steps are */
 } Step;
 
 typedef struct {
     RuledTape tape;
     const Json *lesson;
     int num_units, num_steps, num_groups;
+    bool is_long; /* more than MANY_STEPS are shown, folded: a reader begins with the key steps */
     Unit *units;
     Step *steps;
 } Plan;

@@ -388,6 +388,7 @@ static void write_step(Writer *w, int s) {
     Recipe r;
     fprintf(w->file, "%s\n{\"at\":\"%s\",\"kind\":\"%s\"", s ? "," : "", step->name,
             kinds[step->phase]);
+    if (step->is_key) fprintf(w->file, ",\"key\":true");
     if (step->phase == STEP_COVER) {
         putc('}', w->file);
         return;
@@ -426,7 +427,7 @@ static void write_plan(FILE *file, Plan *plan) {
         if (r) putc(',', file);
         json_write_string(file, w.reasons[r]);
     }
-    fprintf(file, "]}");
+    fprintf(file, "],\"long\":%s}", plan->is_long ? "true" : "false");
 }
 
 /* The end of a list, behind its bracket. Its strings have no brackets: they are reasons. */

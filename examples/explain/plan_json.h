@@ -5,7 +5,7 @@
  *     "plan":{"reasons":["masked: the mask forbids this key",...],
  *      "tensors":[{"name":"K'","symbol":"K'","gradient":"dK'","value":[4,0],"grad":[]},...],
  *      "units":[{"lines":[5,7],"group":0,"name":"loss","moves":false,"parts":[part,...]},...],
- *      "steps":[{"at":"b3.0","kind":"backward",...},...]}
+ *      "steps":[{"at":"b3.0","kind":"backward",...},...], "long":false}
  *
  * "jacobian" is left out of the tape, and so is the "right" one: the plan says what follows from
  * them; and in a lesson "dx" is, if it is the whole "grad" of the input. tensors: what each is
@@ -14,9 +14,12 @@
  * name, and line by line. part: {"input":0,"zeros":[...],"jacobian":[...],"rowwise":true,
  * "cancels":true}, of the first line's "backward", and the last three where they are of use.
  *
+ * long: a reader begins with the key steps alone.
+ *
  * A step has, where they say something:
  *
  *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward, add or sgd
+ *     key                        it is a key step
  *     part, rule                 the number of its part in the unit, and the kind of its rule
  *     look, most                 the element that the lesson's text is about; else the largest
  *     title, text, sentence      names between backquotes; text, if it is not what the lesson says

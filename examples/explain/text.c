@@ -18,6 +18,7 @@
 
 static bool waits; /* for Enter */
 static bool open;  /* the groups of lines are */
+static bool keys;  /* only the key steps are shown */
 static Plan plan;
 static const Json *lesson;
 
@@ -481,6 +482,7 @@ static void list_keys(void) {
            "  1 0            work out another number, by row and column; in head 2: 2 1 0\n"
            "  l              all steps with their names\n"
            "  o              open what is folded, or fold it\n"
+           "  k              the key steps only, or all\n"
            "  q              stop\n\n");
 }
 
@@ -510,6 +512,24 @@ static int turn(int at) {
     return found < 0 ? 0 : found;
 }
 
+/* Says how many steps Enter leads through now. */
+static void say_keys(void) {
+    int all = 0, some = 0;
+    for (int i = 1; i < plan.num_steps; i++) {
+        if (!plan_shows(&plan, &plan.steps[i], open)) continue;
+        all++;
+        some += plan.steps[i].is_key;
+    }
+    if (keys) printf("Enter leads through the %d key steps; k: through all %d\n\n", some, all);
+    else printf("Enter leads through all %d steps; k: through the %d key steps\n\n", all, some);
+}
+
+/* Whoever asks for a step that is skipped wants all. */
+static int go_to(int named) {
+    keys = keys && plan.steps[named].is_key;
+    return named;
+}
+
 /* A line of keys, without its end; false at the end of the input. */
 static bool read_keys(char line[64]) {
     size_t n = 0;
@@ -527,10 +547,14 @@ static bool read_keys(char line[64]) {
     return waits;
 }
 
+static bool is_shown(const Step *step) {
+    return plan_shows(&plan, step, open) && (step->is_key || !keys || !waits);
+}
+
 /* The number of the step after this one, or before it, of those that are shown. */
 static int step_beside(int at, int by) {
     do at += by;
-    while (at > 0 && at < plan.num_steps && !plan_shows(&plan, &plan.steps[at], open));
+    while (at > 0 && at < plan.num_steps && !is_shown(&plan.steps[at]));
     return at < 0 ? 0 : at;
 }
 
@@ -554,9 +578,12 @@ static int next_step(int at) {
         if (strcmp(line, "q") == 0) return -1;
         if (strcmp(line, "b") == 0) return step_beside(at, -1);
         if (strcmp(line, "o") == 0) return turn(at);
-        if (strcmp(line, "l") == 0) list_steps(step);
+        if (strcmp(line, "k") == 0) {
+            keys = !keys;
+            say_keys();
+        } else if (strcmp(line, "l") == 0) list_steps(step);
         else if (strcmp(line, "?") == 0) list_keys();
-        else if (named >= 0) return named;
+        else if (named >= 0) return go_to(named);
         else if (i >= 0) show_chosen(step, i);
         else printf("No step and no number is called %s. ?: all keys\n\n", line);
     }
@@ -567,6 +594,7 @@ static bool show_all(void) {
     int at = 0;
     while (at >= 0 && at < plan.num_steps) {
         if (!show_step(&plan.steps[at])) return false;
+        if (at == 0 && keys) say_keys();
         at = next_step(at);
     }
     return at >= 0;
@@ -577,6 +605,7 @@ bool text_show(const Json *shown) {
     waits = terminal_is(stdout);
     open = false;
     const bool more = plan_make(&plan, lesson);
+    keys = waits && plan.is_long;
     paint_plainly(terminal_is_plain(stdout));
     const bool on = more && show_all();
     plan_free(&plan);

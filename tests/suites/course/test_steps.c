@@ -588,6 +588,31 @@ START_TEST(folds) {
 }
 END_TEST
 
+/* The names of the steps that are shown where only the key steps are. */
+static void expect_keys(const char *expected) {
+    char found[512] = "0";
+    size_t n = 1;
+    ck_assert(plan.steps[0].is_key);
+    for (const Step *step = next_of(plan.steps); step; step = next_of(step))
+        if (step->is_key) n += (size_t)snprintf(found + n, sizeof found - n, " %s", step->name);
+    ck_assert_str_eq(found, expected);
+}
+
+/* A lesson found its key steps; a long one begins with them. */
+START_TEST(key_steps) {
+    open_part(1, 0, false);
+    expect_keys("0 f0 f1 f2 f3 f4 f7 b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
+    ck_assert(!plan.is_long);
+    close_plan();
+    open_part(4, 0, false);
+    expect_keys("0 f0 f3 f13 f15 f17 f20 f21 f24 b22.0 b17.1 b0.1");
+    ck_assert(plan.is_long);
+    opened = true; /* a name inside a chain of moves is then its own step */
+    expect_keys("0 f0 f3 f13 f15 f17 f20 f21 f24 b22.0 b17.1 b0.1");
+    close_plan();
+}
+END_TEST
+
 /* A folded step has the texts of its lines. */
 START_TEST(texts_of_folds) {
     open_with(
@@ -1108,6 +1133,25 @@ START_TEST(names_that_are_sums) {
 }
 END_TEST
 
+/* Of any tape the key steps are those that show something new. */
+START_TEST(key_steps_of_other_tapes) {
+    begin_tape();
+    Tensor *x = draw("x", SHAPE(2, 2));
+    Tensor *w = draw("w", SHAPE(2, 2));
+    Tensor *y = x;
+    for (int i = 0; i < 3; i++) y = ag_transpose(ag_tanh(ag_matmul(y, w)), 0, 1); /* 2 to 10 */
+    open_tape(ag_sum(ag_mul(y, x)));
+    expect_keys("0 f2 f3 f11 f12 b12.0 b11.0 b11.1 b9.0 b8.0 b8.1 a5.1 a2.1");
+    ck_assert(plan.is_long); /* 11 forward, the start, 17 backward */
+    close_plan();
+    begin_tape();
+    x = draw("x", SHAPE(2, 2));
+    open_tape(ag_sum(ag_exp(ag_matmul(x, x))));
+    ck_assert(!plan.is_long);
+    close_plan();
+}
+END_TEST
+
 /* A tape without names, in which x is read twice by one line; a loss of several numbers. */
 START_TEST(tapes_without_names) {
     begin_tape();
@@ -1140,6 +1184,7 @@ int main(void) {
     tcase_add_test(tcase, chains);
     tcase_add_test(tcase, folds);
     tcase_add_test(tcase, folds_that_cannot_be);
+    tcase_add_test(tcase, key_steps);
     tcase_add_test(tcase, texts_of_folds);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, cover_texts_and_questions);
@@ -1156,6 +1201,7 @@ int main(void) {
     tcase_add_test(tcase, turns);
     tcase_add_test(tcase, pairs_that_do_not_turn);
     tcase_add_test(tcase, names_that_are_sums);
+    tcase_add_test(tcase, key_steps_of_other_tapes);
     tcase_add_test(tcase, tapes_without_names);
     return run_suite(suite);
 }
