@@ -202,6 +202,18 @@ static void ask_step(Lesson *l) {
         dw, RATE);
 }
 
+/* What do weights become if the same number is added to all scores? */
+static void ask_shift(Lesson *l) {
+    static const char *const options[] = {"they stay as they are", "they all grow",
+                                          "the largest grows, the others shrink", NULL};
+    ask_choice(
+        l, step_forward("A"), options, 0,
+        "Each e to the power of a score becomes e times as large, and so does their sum. The "
+        "weights are their ratios.",
+        "By what factor does e to the power of a score grow, and by what factor the sum?",
+        "Suppose that 1 is added to every score of a row. What happens to its weights?");
+}
+
 static void ask(Lesson *l) {
     ask_target(l);
     ask_count(l, step_backward("U", "w"), 0,
@@ -209,6 +221,7 @@ static void ask(Lesson *l) {
               "as its factor.",
               "How many terms, other than 0, does the gradient of `w` have?");
     ask_step(l);
+    ask_shift(l);
 }
 
 /* ---- an experiment --------------------------------------------------------------------------- */

@@ -250,6 +250,11 @@ static void ask(Lesson *l) {
     ask_count(l, step_backward("S", "Q"), 0,
               "In which numbers of `S` does this number of `Q` stand?",
               "How many terms does the gradient of the first number of `Q` have?");
+    if (last_query(l) > 0) /* the text is about the last row */
+        ask_number(l, step_forward("Y"), "Y", "value", 0,
+                   "Multiply the first row of `A` with the first column of `V`, number by number, "
+                   "and add.",
+                   "What is the first number of `Y`?");
 }
 
 /* ---- experiments ----------------------------------------------------------------------------- */

@@ -613,6 +613,34 @@ START_TEST(key_steps) {
 }
 END_TEST
 
+/* How many steps of a reader's way stand before the next question, at most; the steps are those
+ * that are shown at first. */
+static int longest_way(void) {
+    int way = 0, longest = 0;
+    for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
+        const Json *question = json_first(plan.lesson, "questions");
+        if (plan.is_long && !step->is_key) continue;
+        while (question && find(json_text(question, "at", "")) != step - plan.steps)
+            question = question->next;
+        way = question ? 0 : way + 1;
+        longest = way > longest ? way : longest;
+    }
+    return longest;
+}
+
+/* Of eight steps in a row at least one has a question; and each question is at a key step. */
+START_TEST(questions_on_the_way) {
+    for (int part = 0; open_part(_i, part, false); part++) {
+        ck_assert_msg(longest_way() < 8, "%s: %d steps without a question",
+                      json_text(plan.lesson, "title", ""), longest_way());
+        const Json *question = json_first(plan.lesson, "questions");
+        for (; question; question = question->next)
+            ck_assert(find_step(json_text(question, "at", ""))->is_key);
+        close_plan();
+    }
+}
+END_TEST
+
 /* A folded step has the texts of its lines. */
 START_TEST(texts_of_folds) {
     open_with(
@@ -1185,6 +1213,7 @@ int main(void) {
     tcase_add_test(tcase, folds);
     tcase_add_test(tcase, folds_that_cannot_be);
     tcase_add_test(tcase, key_steps);
+    tcase_add_loop_test(tcase, questions_on_the_way, 0, 6); /* the lessons as they are */
     tcase_add_test(tcase, texts_of_folds);
     tcase_add_test(tcase, texts);
     tcase_add_test(tcase, cover_texts_and_questions);
