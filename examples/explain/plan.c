@@ -371,7 +371,7 @@ static bool is_alike(const Plan *plan, const Step *a, const Step *b) {
 static void mark_new(Plan *plan, bool open) {
     for (int i = 1; i < plan->num_steps; i++) {
         Step *step = &plan->steps[i];
-        bool is_new = step->phase != STEP_START && step->kind != RULE_MOVE;
+        bool is_new = step->unit >= 0 && step->phase != STEP_START && step->kind != RULE_MOVE;
         for (int j = 1; j < i && is_new; j++)
             is_new =
                 !plan_shows(plan, &plan->steps[j], open) || !is_alike(plan, step, &plan->steps[j]);
@@ -383,6 +383,7 @@ static void find_key_steps(Plan *plan) {
     int last[2] = {0, 0}, shown = 0;
     for (int i = 1; i < plan->num_steps; i++) {
         shown += plan_shows(plan, &plan->steps[i], false);
+        if (plan->steps[i].unit < 0) plan->steps[i].is_key = true;
         for (int open = 0; open < 2; open++)
             if (plan_shows(plan, &plan->steps[i], open)) last[open] = i;
     }

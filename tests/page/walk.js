@@ -121,8 +121,8 @@ async function stepThrough(number) {
     return names;
 }
 
-async function walk({ number, ids, chosen }) {
-    await go(`#${number}`);
+async function walk({ number, ids, chosen, key, isLong }) {
+    await walkKeys(number, key, isLong);
     const folded = await stepThrough(number);
     for (let n = 1; n < folded.length; n++) press("ArrowLeft");
     expect(/\/0$|^#?\w*$/.test(where()), "the keys back end at " + where());
@@ -141,6 +141,31 @@ async function walk({ number, ids, chosen }) {
     await keysInGrid(number, chosen);
     await predict(number, open);
     await saves(`#${number}/${chosen.id}/${chosen.key}`);
+}
+
+/* The numbers of the key steps that the data name. */
+const keysWanted = key => [...new Set([0, ...key.map(id => stepOf(state.lesson, id)), state.lesson.steps.length - 1])].sort((a, b) => a - b);
+
+/* A long lesson begins with its key steps, another one with all; k leads from one to the other. */
+async function walkKeys(number, key, isLong) {
+    await go(`#${number}`);
+    const { steps } = state.lesson, wanted = keysWanted(key), some = wanted.length - 1, count = steps.length - 1, button = () => $("#keys").textContent;
+    expect(state.keys === isLong, `lesson ${number} begins with ${button()}`);
+    expect(!isLong || $("#step .length").textContent.startsWith(`${some} steps`) && $("#step .length").textContent.endsWith(`; all ${count}`), `the cover says ${$("#step .length").textContent}`);
+    if (!isLong) press("k");
+    expect(some === count || (button() === `${some} key steps` && all("#scrub .beside").length === count - some), `lesson ${number}: the button says ${button()}`);
+    const said = [];
+    for (const n of wanted.slice(1)) {
+        press("ArrowRight");
+        said.push(Number($("#words .skipped")?.textContent.split(" ")[0] || 0));
+        expect(state.step === n, `lesson ${number}: the arrow leads to step ${state.step}, and not to ${n}`);
+    }
+    expect(said.every((each, n) => each === wanted[n + 1] - wanted[n] - 1), `lesson ${number}: it says that ${said} steps were skipped`);
+    const passed = steps.findIndex(each => !each.key);
+    await go(`#${number}/${(steps[passed] || steps[0]).id}`);
+    expect(passed < 0 || (!state.keys && button() === `all ${count}` && state.step === passed), where() + ": a link to a step that is skipped does not show all");
+    if (state.keys) press("k");
+    await go(`#${number}`);
 }
 
 async function deepLink(number, open, { id, key, counted }) {
@@ -390,14 +415,13 @@ function presentsAnswers() {
 
 /* The key steps alone: those that the data name. */
 async function presentsKeys(number, key) {
-    const last = state.lesson.steps.length - 1, ids = key.map(id => stepOf(state.lesson, id)), seen = [];
-    const ends = range(last + 1, n => n).filter(n => !state.lesson.steps[n].unit),
-        wanted = [...new Set([...ends, ...ids, last])].sort((a, b) => a - b);
+    const wanted = keysWanted(key);
     await go(`#${number}/0&present`);
     press("k");
     expect(where() === `#${number}/0&present=key`, where() + " does not say that only key steps are shown");
     await go(`#${number}/f0&present`);
     await go(`#${number}/0&present=key`);
+    const seen = [], last = wanted[wanted.length - 1];
     for (let before = -1; before !== state.step;) {
         seen.push(before = state.step);
         for (let presses = 0; presses < 3 && state.step === before && before < last; presses++) press("ArrowRight");

@@ -25,9 +25,8 @@ const minutesFor = (steps, questions) => Math.ceil(steps * 2 / 3 + questions);
 
 function lengthOf(lesson) {
     const { steps, questions = [] } = lesson, all = steps.length - 1, some = keySteps(lesson).size - 1;
-    if (!questions.length) return `${all} steps`;
-    return `${all} steps, ${questions.length} questions, about ${minutesFor(all, questions.length)} minutes` +
-        (isPresenting() ? `; the ${some} key steps alone, about ${minutesFor(some, questions.length)}` : "");
+    const asks = questions.length, rest = state.keys ? `; all ${all}` : isPresenting() ? `; ${some} key steps` : "", n = state.keys ? some : all;
+    return `${n} steps${asks ? `, ${asks} questions, about ${minutesFor(n, asks)} minutes` : ""}${rest}`;
 }
 
 /* The lesson's formulas, their names in italics. */

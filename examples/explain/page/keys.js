@@ -45,7 +45,7 @@ function otherKey(key) {
     if (key === "p") present();
     else if (key === "h") togglePredict();
     else if (key === "t" && isPresenting()) toggleTape();
-    else if (key === "k" && isPresenting()) toggleKeys();
+    else if (key === "k") toggleKeys();
     else if (key === "e") toggleExercise();
     else if (key === "w") return toggleBox(true);
     else if (key === "o" && group && !isHeldOpen(group)) toggleGroup(group);

@@ -2,7 +2,8 @@
  *
  *     #2/b3.0/g4.3                lesson 2, the step b3.0 (plan.js), the number g4.3 (views.js)
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
- *     #2/f3&present               in present mode; &present=key: with the key steps alone
+ *     #2/f3&present               in present mode; &present=key: with the key steps alone (of a long lesson
+ *                                 they are shown alone anyway, unless the address names another step)
  *     #2/b3.0&exercise            in the exercise mode (exercise.js)
  *     #2/b2.0&try                 the experiment of the step (experiment.js)
  *     #play&seed=3                the playground (play.js)
@@ -89,7 +90,8 @@ function readAddress() {
     document.body.classList.toggle("playing", isPlay);
     if (isPlay !== wasPlaying) scrollTo(0, 0);
     closePanel();
-    if (wanted.has("present")) setPresent(true, wanted.get("present") === "key");
+    const present = wanted.get("present");
+    if (present !== null) setPresent(true);
     if (wanted.has("exercise")) setExercise(true);
     const isTry = wanted.has("try");
     for (const word of ["present", "exercise", "try"]) wanted.delete(word);
@@ -105,10 +107,14 @@ function readAddress() {
     else if (isExercise() && !wasExercise) planAgain();
     if (isOtherName) {
         state.bet = null;
+        state.keys = !isExercise() && ((isPresenting() && state.keys) || lesson.plan.long);
         scrollTo(0, 0);
     }
-    Object.assign(state, { trying: isTry ? -1 : null, step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
-        hover: null, hint: false, moved: false, guessed: null });
+    if (present !== null) state.keys = present === "key";
+    Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
+        hover: null, hint: false, moved: false, guessed: null, trying: null });
+    if (isTry) state.trying = experimentAt(stepNow())?.start ?? null;
+    state.keys &&= !!stepNow().key;
     draw();
     Controls.drawn();
 }
@@ -227,16 +233,17 @@ function drawAgain() {
 
 /* The bar: a dash for each step, with a mark where a question waits. A click on it leads to the nearest step. */
 function drawBar() {
-    const { lesson, step } = state, bar = byId("scrub"), asks = new Set(), keys = state.keys && keySteps(lesson);
+    const { lesson, step } = state, bar = byId("scrub"), asks = new Set(), some = keySteps(lesson).size, all = lesson.steps.length;
     (lesson.questions || []).forEach(({ at }, n) => lesson.right.has(n) || asks.add(stepOf(lesson, at)));
     if (isExercise()) lesson.steps.forEach((each, m) => unwrittenAt(each) && asks.add(m));
-    fill(bar, lesson.steps.map((_, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on"
-        : n < step && "past", asks.has(n) && "ask", keys && !keys.has(n) && "beside"].filter(Boolean).join(" ") })));
+    fill(bar, lesson.steps.map(({ key }, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on"
+        : n < step && "past", asks.has(n) && "ask", state.keys && !key && "beside"].filter(Boolean).join(" ") })));
     byId("count").textContent = phaseOf(lesson, step);
     byId("back").disabled = step === 0;
     byId("next").disabled = step === lesson.steps.length - 1 && !lesson.number;
     byId("predict").setAttribute("aria-pressed", String(state.hide));
-    byId("keys").setAttribute("aria-pressed", String(state.keys));
+    fill(byId("keys"), el("span", {}, state.keys ? `${some - 1} key steps` : `all ${all - 1}`));
+    byId("keys").hidden = some === all;
 }
 
 function stepInBar(x) {

@@ -34,8 +34,7 @@ function closePanel(back) {
     if (state.lesson && !isPlaying()) drawAgain();
 }
 
-function setPresent(on, keys = false) {
-    state.keys = on && keys;
+function setPresent(on) {
     document.documentElement.classList.toggle("present", on);
     byId("b-present").setAttribute("aria-pressed", String(on));
     if (on) state.hide = true;

@@ -17,7 +17,7 @@ function drawPaper() {
     const { lesson, step, panel } = state, isWorksheet = printed === "worksheet", before = picture,
         { title, idea, text = [], formula = [], cover = {} } = lesson, weights = lesson.tape.tensors[cover.tensor ?? -1];
     state.printing = printed;
-    const sheets = lesson.steps.map(({ unit }, n) => (unit || (n && !isWorksheet)) && drawSheet(n, isWorksheet));
+    const sheets = shownSteps(lesson).slice(1).map(n => (lesson.steps[n].unit || !isWorksheet) && drawSheet(n, isWorksheet));
     const answers = isWorksheet && el("section", { class: "answers" }, el("h1", {}, "Answers"), drawAnswers());
     Object.assign(state, { step, panel, printing: "" });
     picture = before;
@@ -59,7 +59,7 @@ function drawSheet(n, isWorksheet) {
 function drawAnswers() {
     const { lesson } = state, numbers = ({ numbers: list, columns, format }) =>
         list.map((x, i) => (i && i % columns === 0 ? "; " : i ? "  " : "") + written(x, format)).join("");
-    const steps = lesson.steps.filter(({ unit }) => unit).map(step => [step, pictureOf(step)]);
+    const steps = shownSteps(lesson).map(n => lesson.steps[n]).filter(({ unit }) => unit).map(step => [step, pictureOf(step)]);
     const answer = question => {
         const { kind } = question, { tensors } = lesson.tape;
         if (kind === "choice") return rightOption(question);

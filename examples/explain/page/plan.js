@@ -64,11 +64,19 @@ function stepOf({ steps }, id) {
     return found >= 0 ? found : kind === "a" ? inside("b") : found;
 }
 
-/* The steps of a short class: those that the lesson names ("key"), with a bet or a question, and those that are no arrows. */
-function keySteps(lesson) {
-    const { steps, key = [], bet, questions = [] } = lesson, named = [...key, bet?.at, ...questions.map(({ at }) => at)];
-    const ends = steps.map((step, n) => (step.unit ? -1 : n));
-    return new Set([...ends, steps.length - 1, ...named.map(id => stepOf(lesson, id))].filter(n => n >= 0));
+/* The steps that are new, with a bet or a question, and both ends: the library says which. */
+const keySteps = ({ steps }) => new Set(steps.flatMap(({ key }, n) => (key ? n : [])));
+
+/* Those that the reader goes through. */
+const shownSteps = lesson => (state.keys ? [...keySteps(lesson)] : [...lesson.steps.keys()]);
+
+/* "4 steps skipped: moves": those between this key step and the one before it. */
+function drawSkipped() {
+    const { lesson: { steps }, step, keys } = state, passed = [], most = 4;
+    for (let n = step - 1; keys && steps[step].key && !steps[n].key; n--) passed.unshift(steps[n]);
+    const made = new Set(passed.map(({ kind, tensor }) => (kind === "forward" ? tensor.title : tensor.gradient)));
+    return passed.length > 0 && el("p", { class: "skipped" }, passed.length > 1 ? `${passed.length} steps` : "1 step", " skipped: ",
+        passed.every(({ rule }) => rule === "move") ? "moves" : [listed([...made].slice(0, most).map(name => nameEl(name))), made.size > most && ", …"]);
 }
 
 /* The names of the steps as addresses counted them before steps had names: a step for each line forward, the start, then

@@ -22,7 +22,7 @@ function drawWords() {
         later = "The words of this step come when none of its cells is hidden.";
     const words = isBegun ? later : isHidden ? `Predict first. ${guess} ${later}`
         : tellsSecret(text) ? sentenceOf(step) : text;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)),
+    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), drawSkipped(),
         isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
         step.check === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
         !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawProgram(step));
