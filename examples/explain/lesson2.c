@@ -187,27 +187,22 @@ static const char *verdict(const Lesson *l, int64_t cell) {
 static void tell_products(Lesson *l) {
     const int64_t K = l->options.keys, q = last_query(l), k = best_key(l), cell = q * K + k;
     say(l, step_backward("Y", "A"), cell,
-        "On the way to the row \"%s\" of `Y`, the weight of \"%s\" for \"%s\" multiplied the row "
-        "\"%s\" of `V`. So its gradient is the product of that row of `dY` with that row of `V`: "
-        "%s. That is how fast the loss would change if this weight alone grew.",
-        word_of(l, q), word_of(l, q), word_of(l, k), word_of(l, k), show_grad("A", cell));
+        "The weight of \"%s\" for \"%s\" met the row \"%s\" of `V`, and moves the row \"%s\" of "
+        "`Y`: that row of `dY` with that row of `V` is its gradient, %s.",
+        word_of(l, q), word_of(l, k), word_of(l, k), word_of(l, q), show_grad("A", cell));
     say(l, step_backward("Y", "V"), k * VALUES,
-        "The same product, the other factor: the row \"%s\" of `V` went into every output, with "
-        "the weights in its column of `A`; with the same weights the gradients come back. The "
-        "first sum is %s. `V` was given, not computed: this gradient has arrived.",
+        "A number of `V` met a column of `A`, and moves a column of `Y`: for the first one of "
+        "\"%s\" the two columns give %s. `V` was given, not computed: this gradient has arrived.",
         word_of(l, k), show_grad("V", k * VALUES));
 }
 
 static void tell_backward(Lesson *l) {
     const int64_t d = l->options.size, K = l->options.keys, q = last_query(l), k = best_key(l);
     const int64_t cell = q * K + k, key = k * d;
-    const double p = lesson_value("A", cell);
     tell_products(l);
     say(l, step_backward("A", scores(l)), cell,
-        "If the score grows, its own weight p grows p (1 - p) times as much, %s, and another weight "
-        "r shrinks p r times as much. Each change counts times its `dA`; added up, they make p "
-        "times how far its own `dA` is above the sum of `A` x `dA` over the row: %s. %s",
-        show_product(value_of("A", cell), number(1 - p), number(p * (1 - p))),
+        "A score that grows lets its weight grow and the others sink, each times its `dA`: together "
+        "its weight times how far its `dA` is above the weighted mean, %s. %s",
         show_slope("A", scores(l), cell), verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
         "Divided on the way forward, divided on the way back: %s.",
@@ -217,8 +212,7 @@ static void tell_backward(Lesson *l) {
         "first number of \"%s\" in `Q` is a sum with a term for each of them: %s.",
         word_of(l, q), show_grad("Q", q * d));
     say(l, step_backward("S", "K'"), k,
-        "The same product, the other factor. A key has met %d quer%s: its gradient has a term for "
-        "each, and begins with %s for \"%s\".",
+        "A key has met %d quer%s: its gradient has a term for each, and begins with %s for \"%s\".",
         (int)l->options.queries, l->options.queries == 1 ? "y" : "ies", show_grad("K'", k),
         word_of(l, k));
     say(l, step_backward("K'", "K"), key,

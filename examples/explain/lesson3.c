@@ -197,7 +197,7 @@ static void tell_backward(Lesson *l) {
         "term is 0. \"%s\" gets %s.",
         word_of(l, q / l->options.size), show_grad("Q", q));
     say(l, step_backward("S", "K'"), column,
-        "The same product, the other factor: a key gets a term from each query%s. The number "
+        "A key gets a term from each query%s. The number "
         "farthest from 0 is %s.",
         hidden(l) > 0 ? ", and those that may not see it give 0" : "", show_grad("K'", column));
     say(l, step_backward("K'", "K"), k, "Turned back into rows: %s stands in the row of \"%s\".",

@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "lesson.h"
+#include "nudge.h"
 #include "play.h"
 #include "probe.h"
 #include "recording.h"
@@ -104,7 +105,9 @@ const char *live_answer(void) {
     free(answer);
     tensor_clear_error();
     tensor_set_default_dtype(F32);
-    answer = strncmp(text, "play ", 5) == 0 ? play_answer(text + 5) : answer_as_json(text);
+    if (strncmp(text, "play ", 5) == 0) answer = play_answer(text + 5);
+    else if (strncmp(text, "nudge ", 6) == 0) answer = nudge_answer(text + 6);
+    else answer = answer_as_json(text);
     if (tensor_error()) {
         free(answer);
         answer = error_as_json();

@@ -63,6 +63,7 @@
  * values: for each of them its numbers. All other elements stay as they are. The other settings and
  * edits hold.
  *
+ * A request that begins with "nudge " asks for one line alone, of any tape: nudge_answer (nudge.h).
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H
 #define TAPEHEAD_EXAMPLES_LIVE_H

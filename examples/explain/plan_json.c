@@ -117,33 +117,22 @@ static void write_tensor(Writer *w, int t) {
     putc('}', w->file);
 }
 
-/* Is the sum of each row of dx 0, but for rounding, as in softmax? */
-static bool do_rows_cancel(const Plan *plan, const Part *part) {
-    const TapeTensor *x = &plan->tape.tensors[part->x];
-    for (int64_t start = 0; start < x->size; start += x->columns) {
-        double sum = 0, size = 0;
-        for (int64_t i = start; i < start + x->columns; i++) {
-            sum += part->dx[i];
-            size += fabs(part->dx[i]);
-        }
-        if (!(fabs(sum) <= size * (is_float32(x) ? 1e-6 : 1e-14))) return false;
-    }
-    return true;
-}
-
 static const char *const rule_names[] = {
     [RULE_GENERAL] = "general", [RULE_MOVE] = "move", [RULE_PRODUCT] = "product",
     [RULE_SOFTMAX] = "softmax", [RULE_EACH] = "each", [RULE_SPREAD] = "spread",
     [RULE_TURN] = "turn"};
 
-/* The page shows the derivatives of a row, and a question can ask for their number. */
-static bool wants_derivatives(const Plan *plan, const Part *part) {
+/* A nudge is predicted by derivatives, if they stand in no table; and a question can ask for their
+ * number. */
+static bool wants_derivatives(const Plan *plan, const Part *part, bool in_fold) {
     const Json *question = json_first(plan->lesson, "questions");
     for (; question; question = question->next)
         if (json_integer(question, "line", -1) == plan->tape.lines[part->own->line].number &&
             json_integer(question, "input", -1) == part->k)
             return true;
-    return part->is_rowwise;
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    const bool is_each = part->kind == RULE_EACH && !part->copies && x->parts == 1;
+    return !in_fold && (part->right_factor != 0 || is_each);
 }
 
 /* Column by column: [j,J,j,J,...] */
@@ -160,13 +149,11 @@ static void write_derivatives(Writer *w, const Part *part) {
     putc(']', w->file);
 }
 
-static void write_part(Writer *w, const Part *part, bool is_first) {
+static void write_part(Writer *w, const Part *part, bool is_first, bool in_fold) {
     fprintf(w->file, "%s{\"input\":%d", is_first ? "" : ",\n ", part->k);
     write_zeros(w, "zeros", part->dx, w->plan->tape.tensors[part->x].size,
                 (Numbers){ITEM_PART, .part = part});
-    if (wants_derivatives(w->plan, part)) write_derivatives(w, part);
-    if (part->is_rowwise) fprintf(w->file, ",\"rowwise\":true");
-    if (part->is_rowwise && do_rows_cancel(w->plan, part)) fprintf(w->file, ",\"cancels\":true");
+    if (wants_derivatives(w->plan, part, in_fold)) write_derivatives(w, part);
     putc('}', w->file);
 }
 
@@ -179,7 +166,8 @@ static void write_unit(Writer *w, int u) {
     if (unit->name ? unit->moves : w->plan->tape.lines[unit->first].right_moves)
         fprintf(w->file, ",\"moves\":true");
     fprintf(w->file, ",\"parts\":[");
-    for (int n = 0; n < unit->num_parts; n++) write_part(w, &unit->parts[n], n == 0);
+    for (int n = 0; n < unit->num_parts; n++)
+        write_part(w, &unit->parts[n], n == 0, unit->name != NULL);
     fprintf(w->file, "]}");
 }
 
@@ -380,6 +368,30 @@ static int number_of_part(const Plan *plan, const Step *step) {
     return (int)(step->part - plan->units[step->unit].parts);
 }
 
+/* What a reader can nudge here, and a nudge for a page without the library. */
+static void write_nudge(Writer *w, const Step *step) {
+    static const char *const kinds[] = {"", "softmax", "product", "each"};
+    double changes[NUDGE_NUMBERS];
+    char text[SENTENCE_TEXT];
+    const char *op;
+    const NudgeKind kind = nudge_of(w->plan, step);
+    if (kind == NUDGE_NONE) return;
+    const int64_t count = nudge_recorded(w->plan, step, &op, changes);
+    fprintf(w->file, ",\n \"nudge\":{\"kind\":\"%s\"", kinds[kind]);
+    if (op) write_text(w->file, "op", op);
+    if (kind == NUDGE_SOFTMAX && step->part->right_factor != 1)
+        fprintf(w->file, ",\"factor\":%.17g", step->part->right_factor);
+    if (count > 0) write_numbers(w->file, "changes", changes, count);
+    fprintf(w->file, ",\"says\":[");
+    for (int look = 1; look <= MOST_LOOKS; look++) {
+        sentence_of_look(w->plan, step, look, text);
+        if (!*text) continue;
+        if (look > 1) putc(',', w->file);
+        json_write_string(w->file, text);
+    }
+    fprintf(w->file, "]}");
+}
+
 static void write_step(Writer *w, int s) {
     static const char *const kinds[] = {"cover", "forward", "start", "backward", "add", "sgd"};
     Plan *plan = w->plan;
@@ -407,6 +419,7 @@ static void write_step(Writer *w, int s) {
     if (f.by_rows) fprintf(w->file, ",\"rows\":true");
     if (!tensor_error()) write_lines(w, step, &f, &r);
     if (step->phase == STEP_BACKWARD && step->part->planted) write_right(w, step);
+    write_nudge(w, step);
     fprintf(w->file, "\n ");
     write_words(w, step);
     putc('}', w->file);

@@ -11,8 +11,8 @@
  * them; and in a lesson "dx" is, if it is the whole "grad" of the input. tensors: what each is
  * called, and where it is 0: an element, and the number of its reason, and so on. units: lines that
  * are one arrow, from the first to the last index of "lines"; a group stands there folded, with a
- * name, and line by line. part: {"input":0,"zeros":[...],"jacobian":[...],"rowwise":true,
- * "cancels":true}, of the first line's "backward", and the last three where they are of use.
+ * name, and line by line. part: {"input":0,"zeros":[...],"jacobian":[...]}, of the first line's
+ * "backward", and the last where it is of use.
  *
  * long: a reader begins with the key steps alone.
  *
@@ -30,6 +30,8 @@
  *     rows                       each row is made from the same rows of the other tables
  *     check, checked, passes     right, wrong or unchecked, and in words
  *     right                      the right numbers, where a wrong rule is planted
+ *     nudge                      what a reader can nudge (nudge.h): kind, op and factor for a
+ *                                request, the changes of NUDGE_RECORDED, what each look says
  *
  * An element of "cells" is a list; a negative number at its end says how many terms the sum has, if
  * not all are there. {"of":[1,0,1,2]} is a call of "op" with pairs of an item and an element, -1

@@ -1,6 +1,6 @@
 /* sentences.c - what is said of a step: see sentences.h.
  *
- * The sections: sentences with names, forward and backward, checks. */
+ * The sections: sentences with names, forward and backward, nudges, checks. */
 #include "sentences.h"
 
 #include <math.h>
@@ -138,6 +138,76 @@ void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
         break;
     case STEP_BACKWARD: say_backward(plan, step, text); break;
     case STEP_ADD: say_addition(plan, step, text);
+    }
+}
+
+/* ---- nudges ---------------------------------------------------------------------------------- */
+
+static const char *const softmax_says[MOST_LOOKS] = {
+    "Move the nudge. One number of {x} grows, and its weight in {y} grows. The others sink, because "
+    "the weights of a row always sum to 1.",
+    "e to the number grows by the share `h`, and so the sum of the row by the share `p h`. Divided "
+    "by it, the own weight gains `p` - `p p` = `p` (1 - `p`) per nudge, and another weight `r` "
+    "loses `p r`. The upright mark predicts, the bar is what happens: they part when the nudge is "
+    "large.",
+    "Each weight that changes moves the loss, as fast as its {dy} says. Added up: so fast does the "
+    "loss follow this number of {x}. This sum is the rule."};
+
+/* Rows meet columns: to multiply rows with rows, or columns with columns, one table is turned over.
+ */
+static const char *product_says(const Product *p, bool of_a) {
+    if (of_a && !p->flipped)
+        return "A number of {a} meets one row of {b}, and moves one row of {y}. Its gradient is "
+               "that row of {b} with that row of {dy}. A product takes rows with columns; to take "
+               "rows with rows, {b} is turned over.";
+    if (of_a)
+        return "A number of {a} meets one column of {b} as it was given, and moves one row of {y}. "
+               "Its gradient is that column with that row of {dy}. A product takes rows with "
+               "columns: nothing is turned over.";
+    if (!p->flipped)
+        return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient "
+               "is that column of {a} with that column of {dy}. A product takes rows with columns; "
+               "to take columns with columns, {a} is turned over.";
+    return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient is "
+           "that column of {dy} with that column of {a}. A product takes rows with columns, so "
+           "{dy} is turned over.";
+}
+
+/* "dK' = Q' dS" once more for K: "dK = dS' Q". */
+static void say_of_twin(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    char twin[NAME_TEXT], gradient[NAME_TEXT], dy[NAME_TEXT];
+    const RuledLine *line = &plan->tape.lines[step->part->line];
+    const int t = twin_of(plan, step->part->x);
+    if (t < 0 || line->product.flipped || step->part->k != line->product.b) return;
+    name_of_tensor(plan, t, false, twin);
+    name_of_gradient(plan, t, false, gradient);
+    name_of_gradient(plan, step->part->y, true, dy);
+    say(plan, step, " {x} is ", text);
+    put_text(text, SENTENCE_TEXT, "`%s` turned over; the rule, turned over, is `%s` = `%s` ", twin,
+             gradient, dy);
+    say(plan, step, "{a}.", text);
+}
+
+void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]) {
+    *text = '\0';
+    switch (nudge_of(plan, step)) {
+    case NUDGE_NONE: break;
+    case NUDGE_SOFTMAX:
+        if (look <= MOST_LOOKS) say(plan, step, softmax_says[look - 1], text);
+        break;
+    case NUDGE_PRODUCT: {
+        const Product *p = &plan->tape.lines[step->part->line].product;
+        if (look > 1) break;
+        say(plan, step, product_says(p, step->part->k == p->a), text);
+        say_of_twin(plan, step, text);
+        break;
+    }
+    case NUDGE_EACH:
+        if (look > 1) break;
+        say(plan, step,
+            "A number of {x} moves the number of {y} in its place, and no other. The slope says "
+            "how fast; times {dy}, so fast does the loss follow.",
+            text);
     }
 }
 

@@ -4,11 +4,16 @@
 #define TAPEHEAD_EXAMPLES_SENTENCES_H
 
 #include "formula.h"
+#include "nudge.h"
 
 enum { SENTENCE_TEXT = 900 };
 
 /* It holds no number. */
 void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]);
+
+/* Beside a nudge of the step (nudge.h); a softmax has three looks, from 1 on. "" if it has none. */
+enum { MOST_LOOKS = 3 };
+void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]);
 
 typedef enum { CHECK_NONE, CHECK_RIGHT, CHECK_UNCHECKED, CHECK_WRONG } Check;
 

@@ -12,13 +12,18 @@ const go = async hash => {
     await wait();
 };
 
+/* On to the rule of a step that begins with a nudge. */
+function toRule() {
+    for (let looks = 0; looks < 3 && $("#step .nudged"); looks++) press("ArrowRight");
+}
+
 /* Nothing is wider than the page. */
 function lookWide() {
     const { scrollWidth, clientWidth } = document.documentElement;
     if (scrollWidth > clientWidth) report.wide.push(`${where()}: ${scrollWidth} > ${clientWidth}`);
     const tabs = all("#tabs a").pop().getBoundingClientRect(), tools = $("header .tools").getBoundingClientRect();
     if (tabs.right > tools.left + 1) report.wide.push(`${where()}: the tabs end at ${tabs.right.toFixed(0)}, under the tools`);
-    for (const each of all("#step .items .grid:not(.wide), #step .rule > *, #terms > *, #words > *")) {
+    for (const each of all("#step .items .grid:not(.wide), #step .rule > *, #terms > *, #words > *, .nudged td, .derive")) {
         const { right } = each.getBoundingClientRect(), panels = each.closest(".panels"), isCut = panels && panels.scrollWidth > panels.clientWidth;
         if (right > innerWidth + 1 && !isCut) report.wide.push(`${where()}: ${each.className || each.tagName} ends at ${right.toFixed(0)}`);
     }
@@ -34,8 +39,8 @@ function lookFit(isRecording) {
     for (const panels of all("#step .panels"))
         expect(isPresenting() || panels.scrollHeight <= panels.clientHeight + 1 || panels.querySelector(".grid").querySelectorAll('[role="row"]').length > 8,
             `${where()}: rows of a small table are cut off`);
-    if (isRecording || innerWidth < 1100 || innerHeight < 720 || !$("#terms") || !$("#panel").hidden || !$("#state").hidden) return;
-    const bottom = Math.max(...[$(".items"), ...$("#terms").children].map(each => each.getBoundingClientRect().bottom)) + scrollY;
+    if (isRecording || innerWidth < 1100 || innerHeight < 720 || !$("#terms, .nudged") || !$("#panel").hidden || !$("#state").hidden) return;
+    const bottom = Math.max(...all("#step .items, #terms > *, .nudged > *, .legend").map(each => each.getBoundingClientRect().bottom)) + scrollY;
     expect(bottom <= innerHeight, `${where()}: the step ends at ${bottom.toFixed(0)} of ${innerHeight}`);
 }
 

@@ -211,6 +211,7 @@ async function nonsense() {
 /* All by mouse, and what the box says of itself. */
 async function byMouse() {
     await go("#2/b3.0");
+    toRule();
     const opener = $("#step .writes");
     expect(opener && opener.getAttribute("aria-expanded") === "false", "a step has no button for its rule");
     opener.click();
@@ -276,7 +277,7 @@ function expectHidden(secret, what) {
     if (secret.formula.length > 5) expect(!read.includes(secret.formula), `${what}: the formula ${secret.formula} can be read`);
     expect(!read.includes(secret.words), `${what}: the words can be read`);
     for (const line of secret.sources) expect(!read.includes(line), `${what}: the C can be read: ${line}`);
-    expect(!$("#terms .fac") && !$("#derivatives") && !$(".opens") && $("#program").hidden && !$("#words form.question"), `${what}: something tells the rule`);
+    expect(!$("#terms .fac") && !$(".looks") && !$(".nudged") && !$(".opens") && $("#program").hidden && !$("#words form.question"), `${what}: something tells the rule`);
 }
 
 async function writeAll() {
@@ -288,6 +289,7 @@ async function writeAll() {
         const ids = state.lesson.steps.filter(each => each.kind === "backward").map(each => each.id), secrets = new Map(), titles = new Map();
         for (const id of ids) {
             await go(`#${name}/${id}`);
+            toRule();
             if ($("#step .rule h2") && !step().unit.isFold) secrets.set(id, secretsOf()), titles.set(id, $("#step .rule h2").textContent);
         }
         for (const group of state.lesson.groups) if (!group.isMoves) toggleGroup(group);

@@ -109,7 +109,8 @@ async function stepThrough(number) {
     const names = [];
     press("Home");
     for (let before = null; before !== where();) {
-        names.push(where().split("&")[0].split("/")[1] || "0");
+        const [name] = /^\w+(\.\d+)?/.exec(where().split("&")[0].split("/")[1] || "0");
+        if (names[names.length - 1] !== name) names.push(name); /* and not another look at the same step */
         reveal();
         turnPages(() => look(number));
         before = where();
@@ -127,7 +128,7 @@ async function walk({ number, ids, chosen, key, isLong }) {
     for (let n = 1; n < folded.length; n++) press("ArrowLeft");
     expect(/\/0$|^#?\w*$/.test(where()), "the keys back end at " + where());
     press("End");
-    expect(where().split("/")[1] === folded[folded.length - 1], "End leads to " + where());
+    expect(/^\w+(\.\d+)?/.exec(where().split("/")[1])[0] === folded[folded.length - 1], "End leads to " + where());
     for (let opener; (opener = all(".opener").find(each => each.textContent !== "fold"));) opener.click();
     const open = await stepThrough(number);
     report.steps[number] = open.length;
@@ -247,6 +248,7 @@ async function predict(number, open) {
     for (let n = 1; n < open.length; n++) {
         press("ArrowRight");
         await wait(0);
+        toRule();
         const cells = all("#step .tab.main .c"), [, id] = where().split("/");
         if (id === "s" || !stepNow().unit) continue;
         expect(cells.every(cell => cell.textContent === "?" && !cell.title && cell.getAttribute("aria-label").endsWith("to be found")), where() + ": a number is not hidden");
@@ -321,6 +323,7 @@ async function answer(number, { kind, right, wrong, id }, n) {
     state.lesson.told.clear();
     await go(`#${number}/f0`);
     await go(`#${number}/${id}`);
+    toRule();
     for (const fold of all("details.others")) fold.open = true;
     const form = $(`form[aria-label="Question ${n + 1}"]`);
     if (!form) return [kind, "not at " + id];
@@ -367,13 +370,17 @@ async function presents({ number, key }) {
     const steps = state.lesson.steps.length, shown = selector => all(selector).filter(each => each.getClientRects().length);
     const look = () => {
         settleMotion();
-        const ends = shown(".cover .go, .bet, #step .rule, #step .items, #terms > *, #words > .text, #questions > .question")
+        const ends = shown(".cover .go, .bet, #step .rule, #step .items, .nudged > *, #terms > *, #words > .text, #questions > .question")
             .map(each => each.getBoundingClientRect().bottom + scrollY);
         expect(Math.max(...ends) <= innerHeight, `${where()}: the step ends at ${Math.max(...ends).toFixed(0)} of ${innerHeight}`);
         lookWide();
     };
     for (let n = 0; n < steps; n++) {
         look();
+        while ($("#step .nudged")) {
+            press("ArrowRight");
+            look();
+        }
         if (presentsReveal()) look();
         if (presentsAnswers()) look();
         press("ArrowRight");

@@ -298,7 +298,7 @@ const Controls = (() => {
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule,
-        otherState, setCompare, forward, canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained, training,
+        otherState, setCompare, forward, ask: request => library && ask(request), canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
         isLoading: () => loading, isLive: () => library !== null, time: () => answer.time,
         isSgdKey, onlySgd, firstLesson, mostSteps: () => settingOf("step").most };

@@ -62,7 +62,8 @@ function unitOf({ plan, groups, tape: { lines } }, { lines: [first, last], group
         inputs: isFold ? [...new Set(outside)] : end.inputs, parts: parts.map(part => partOf(plan, lines[first], part)) };
 }
 
-/* What a unit adds to the gradient of an input: {line, k, tensor, dx, zeros, jacobian, rowwise, cancels}, of its first line. */
+/* What a unit adds to the gradient of an input: {line, k, tensor, dx, zeros, jacobian}, of its first line. In `jacobian` a
+ * column, of an element of x, is [element of y, derivative, ...]. */
 const partOf = (plan, line, { input: k, zeros, ...more }) => ({ ...more, line, k, tensor: line.inputs[k],
     dx: (line.backward[k].dx || line.inputs[k].grad).map(Number), zeros: reasonsIn(plan, zeros) });
 
@@ -77,16 +78,6 @@ function connectPlan(lesson) {
         step.tensor = lesson.tape.tensors[step.tensor];
         step.part = step.unit.parts[step.part];
     }
-}
-
-/* The derivatives of y by x of a line, row by row: [[element of x, J], ...] for each element of y. In the data a column is
- * [j, J, j, J, ...]. */
-function jacobianRows({ line, jacobian }) {
-    const rows = line.result.value.map(() => []);
-    jacobian.forEach((column, i) => {
-        for (let n = 0; n < column.length; n += 2) rows[column[n]].push([i, Number(column[n + 1])]);
-    });
-    return rows;
 }
 
 /* The elements of y that element `index` of input k of a line reaches. */

@@ -74,6 +74,7 @@ function setExercise(on) {
     document.body.classList.toggle("exercise", on);
     byId("write").setAttribute("aria-pressed", String(on));
     if (on) state.compare = state.keys = false; /* each rule is to be written */
+    state.look = Infinity; /* the rule */
 }
 
 /* Begins at this step, if its rule is to be written, or at the next one that is; from the end of the lesson, at the first. */

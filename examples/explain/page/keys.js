@@ -21,9 +21,10 @@ function onKey(event) {
 
 const isLastStep = () => state.step === state.lesson.steps.length - 1;
 
-/* A step on; where predict first hides numbers from a class, the first press shows them, another one answers what the class was
+/* The next look at the step, then a step on; where predict first hides numbers from a class, the first press shows them, another one answers what the class was
  * asked, and the next one leads on. */
 function stepOn() {
+    if (lookOn()) return;
     if (isPresenting() && state.hide && (revealStep() || revealAnswers())) return;
     if (isLastStep()) reachEnd();
     else goTo(nextStep(1));

@@ -1,6 +1,7 @@
 /* page.js - what the page shows: its state, the steps, and the address that leads back to it.
  *
  *     #2/b3.0/g4.3                lesson 2, the step b3.0 (plan.js), the number g4.3 (views.js)
+ *     #2/b3.0.2                   the same step, its second look (nudge.js)
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
  *     #2/f3&present               in present mode; &present=key: with the key steps alone (of a long lesson
  *                                 they are shown alone anyway, unless the address names another step)
@@ -15,9 +16,10 @@
  * the step at which the reader chose the panel; hide: predict first; exercise: rules are hidden until they are written;
  * hint: the terms of a hidden number are shown; bet: the option of the cover;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
- * it room; keys: only the key steps are shown; compare: two states are side by side; trying: the position of an experiment (experiment.js); printing: what is drawn is for paper. */
+ * it room; keys: only the key steps are shown; compare: two states are side by side; trying: the position of an experiment
+ * (experiment.js); printing: what is drawn is for paper; look: which look at the step, from 1 on; nudge: the place of its slider. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
-    moved: false, compare: false, printing: "", derivatives: false, program: false,
+    moved: false, compare: false, printing: "", look: 1, nudge: 26, program: false,
     layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false, trying: null };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -26,8 +28,8 @@ const isPlaying = () => !byId("play").hidden;
 /* ---- addresses ---------------------------------------------------------------------------------------------------- */
 
 /* A number's key stands in the address if it is one of a value or a gradient. */
-const addressOf = (step, key) =>
-    `#${state.lesson.name}/${step.id}` + (readKey(key) ? "/" + key : "") + Controls.suffix();
+const addressOf = (step, key, look = "") =>
+    `#${state.lesson.name}/${step.id}${look}` + (readKey(key) ? "/" + key : "") + Controls.suffix();
 
 const presentWord = () => (isPresenting() ? "&present" + (state.keys ? "=key" : "") : "");
 
@@ -36,7 +38,7 @@ function writeAddress() {
     const isFirst = state.step === 0 && state.lesson === firstLesson && !Controls.suffix() && !location.hash &&
         !isPresenting() && !state.exercise;
     replaceAddress(isFirst ? location.pathname + location.search
-        : addressOf(stepNow(), state.chosen) + presentWord() + (state.exercise ? "&exercise" : "") + (isTrying() ? "&try" : ""));
+        : addressOf(stepNow(), state.chosen, lookSuffix()) + presentWord() + (state.exercise ? "&exercise" : "") + (isTrying() ? "&try" : ""));
 }
 
 function replaceAddress(address) {
@@ -53,7 +55,8 @@ function parseAddress(hash) {
     const [name, id, key] = isOld ? [wanted.get("lesson"), wanted.get("step"), wanted.get("cell")]
         : place.split("/").map(decoded);
     for (const word of isOld ? ["lesson", "step", "cell"] : []) wanted.delete(word);
-    return { name: name || "", id: id || "", key: key || null, wanted };
+    const [, step = id, look] = /^(b\d+\.\d+)\.(\d)$/.exec(id || "") || [];
+    return { name: name || "", id: step || "", look: Number(look), key: key || null, wanted };
 }
 
 function decoded(text) {
@@ -84,7 +87,7 @@ function unfoldFor(lesson, id) {
 
 /* Shows what the address says. */
 function readAddress() {
-    const { name, id, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying(), wasExercise = isExercise();
+    const { name, id, look, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying(), wasExercise = isExercise();
     const isPlay = name === "play" || wanted.has("play");
     byId("play").hidden = !isPlay;
     document.body.classList.toggle("playing", isPlay);
@@ -115,6 +118,7 @@ function readAddress() {
         hover: null, hint: false, moved: false, guessed: null, trying: null });
     if (isTry) state.trying = experimentAt(stepNow())?.start ?? null;
     state.keys &&= !!stepNow().key;
+    state.look = look || firstLook();
     draw();
     Controls.drawn();
 }
@@ -158,9 +162,10 @@ function goTo(n) {
     const to = Math.max(0, Math.min(state.lesson.steps.length - 1, n));
     if (to === state.step) return;
     leaveTry();
-    const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus),
+    const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus), isBack = to < state.step,
         inMachine = byId("picture").contains(focus);
     Object.assign(state, { trying: null, step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
+    state.look = isBack ? Infinity : firstLook();
     draw();
     /* A new step is read from its top. */
     if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
@@ -181,7 +186,7 @@ function draw() {
     animateStep();
     updateMachine();
     const rule = byId("step").querySelector("h1, .rule h2");
-    byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}`;
+    byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}${isNudging() ? ". " + looksOf(step)[lookNow() - 1] : ""}`;
     writeAddress();
 }
 
@@ -255,7 +260,7 @@ function stepInBar(x) {
 function choose(key) {
     Object.assign(state, { chosen: key, hover: null, hint: false });
     const hasRows = picture && picture.row !== undefined;
-    if (hasRows) drawStep();
+    if (hasRows || isNudging()) drawStep();
     else showTerms();
     writeAddress();
 }

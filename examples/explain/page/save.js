@@ -7,8 +7,9 @@ const SAVED = ".rule h2, .rule .tick, .heads [aria-pressed=true], .items, .terms
 const APART = 28; /* pixels between the tape and the step */
 
 function saveStep() {
-    const { activeElement } = document, panel = byId("panel");
+    const { activeElement } = document, panel = byId("panel"), { look } = state;
     panel.hidden = true; /* it takes room from the tape */
+    state.look = Infinity; /* the rule */
     state.lesson.low.delete(stepNow().id);
     drawAgain();
     const text = new XMLSerializer().serializeToString(stepAsSvg()).replaceAll("><", ">\n<") + "\n",
@@ -16,6 +17,7 @@ function saveStep() {
             href: "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text) });
     link.click();
     panel.hidden = false;
+    state.look = look;
     drawAgain();
     activeElement.focus();
 }

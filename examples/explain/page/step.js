@@ -25,6 +25,7 @@ function drawStep() {
     state.panel = Math.min(state.panel, panels - 1);
     if (isOne) turnToChosen();
     chooseRow();
+    if (isNudging()) return drawNudge(box, step);
     draw();
     if (!narrowTables()) draw(true);
     fitCaptions();
@@ -47,8 +48,8 @@ function fitCaptions() {
 function drawTables(box, step, turns) {
     fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step),
         boxButton(step), isSgd(step) && drawTake(), turns && drawHeads(turns.t || turns),
-        picture.row !== undefined && drawRows()), isSgd(step) ? drawCourse() : drawItems(picture, state.layout)),
-    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }), drawDerivativesFold(step),
+        picture.row !== undefined && drawRows(), drawLooks(step)), isSgd(step) ? drawCourse() : drawItems(picture, state.layout)),
+    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }),
         state.compare && step.unit && drawBothLosses()),
     svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
 }
@@ -69,7 +70,7 @@ const lowest = list => Math.max(0, ...list.filter(each => each.getClientRects().
     each.getBoundingClientRect().bottom)) + scrollY;
 
 /* Where the step ends, with its words and the open question. */
-const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, #terms > *"),
+const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, .nudged > *, .legend, #terms > *"),
     ...byId("below").querySelectorAll("#words > .text, .verdict, #questions > .question")]);
 
 const LEAST_ROW = 24, EASY_ROW = 30; /* pixels */
@@ -80,7 +81,12 @@ function settle(least = LEAST_ROW, isWhole = false) {
     const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
         limit = innerHeight - 6;
     below.classList.remove("small");
-    if (!picture || !items || innerWidth < 1100) return 0;
+    if (!picture || innerWidth < 1100) return 0;
+    if (isNudging()) {
+        below.classList.toggle("small", endOfAll() > limit);
+        return Math.max(0, endOfAll() - limit);
+    }
+    if (!items) return 0;
     const step = () => lowest([items, ...byId("terms").children]);
     if (endOfAll() > limit) below.classList.add("small");
     if (endOfAll() > limit && byId("questions")) moveQuestions();
@@ -218,17 +224,7 @@ const wrongRule = step => {
     return used && !(planted && symbolsPlace(step, planted)) ? `: ${used.wrong}` : "";
 };
 
-/* ---- the Jacobian of a row, and the program ----------------------------------------------------------------------- */
-
-function drawDerivativesFold({ unit, part, kind, rule }) {
-    const isRowwise = part ? part.rowwise : kind === "forward" && unit.parts.some(each => each.rowwise);
-    const isExplained = !(part && isRuleHidden({ kind, unit, part })) && rule !== "odd";
-    return isRowwise && kind !== "add" && isExplained && el("details", { class: "more", id: "derivatives",
-        open: state.derivatives, ontoggle: event => {
-        state.derivatives = event.target.open;
-        showTerms();
-    } }, el("summary", {}, "all derivatives of this row"), el("div", {}));
-}
+/* ---- the program ----------------------------------------------------------------------- */
 
 /* The lines of C that computed the step, if the page has them; what the tape says of the op. The button stands with the
  * words; lines of C need the whole width, under the step. */

@@ -42,7 +42,6 @@ function showTerms() {
     mark(cell, key, isOpen && terms ? terms.map(term => term.key) : terms ? [] : dependents(key));
     if (key !== state.hover) bringAllIntoView(cell);
     drawCurves();
-    drawDerivatives(view, i);
 }
 
 /* A number that the step computes: its terms and their sum. */
@@ -182,26 +181,4 @@ function drawCurves() {
             class: calm() ? "" : "grow", pathLength: 1 }));
     }
     lines.replaceChildren(...paths);
-}
-
-/* On demand: the derivatives of one row of the result by the same row of the input. */
-function drawDerivatives(view, i) {
-    const box = byId("derivatives"), part = picture.part || picture.unit?.parts.find(each => each.rowwise);
-    if (!box) return;
-    box.hidden = !part?.rowwise || !(view.t === part.tensor || view.t === part.line.result) || !/^[vg]/.test(view.of);
-    if (box.hidden || !box.open) return;
-    const { tensor: x } = part, rows = jacobianRows(part), y = part.line.result, place = i % x.columns, start = i - place;
-    const block = rows.slice(start, start + x.columns).map(row => new Map(row)),
-        largest = largestOf(block.flatMap(row => [...row.values()]));
-    const format = decimalsOf(block.flatMap(row => [...row.values()]), ""), isByX = view.t === x;
-    const cell = (J, r, c) => el("td",
-        { class: `${J > 0 ? "pos" : J < 0 ? "neg" : "zero"} ${(isByX ? c : r) === place ? "this" : ""}`,
-        "--a": strengthOf(J, largest).toFixed(3) }, fix(J, format));
-    const word = n => (x.words?.columns ? x.words.columns[n] : String(n));
-    fill(box.querySelector("div"), el("table", {}, el("tr", {}, el("th"),
-        range(x.columns, c => el("th", { scope: "col" }, nameEl(x.symbol), " ", word(c)))),
-        block.map((row, r) => el("tr", {}, el("th", { scope: "row" }, nameEl(y.symbol), " ", word(r)),
-            range(x.columns, c => cell(row.get(start + c) || 0, r, c))))),
-    el("p", {}, "How fast the number of the row grows with the number of the column: the Jacobian of this row.",
-        part.cancels && openQuestions().length === 0 && " The gradients of this row sum to 0."));
 }

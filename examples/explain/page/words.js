@@ -16,6 +16,7 @@ function drawWords() {
     if (isTrying()) return fill(box, drawWordsOfTry(experimentAt(step)));
     const planted = plantedAt(step);
     const isHidden = isHiding() && canPredict(step), text = step.text || sentenceOf(step);
+    if (isNudging()) return drawWordsOfNudge(box, step);
     const guess = isAskedAll() ? "Answer the question, or reveal it." : questionsNow().length ? "Answer the question, or reveal all."
         : "Choose a cell, and guess what will stand there; or look at its terms, or reveal it.";
     const isBegun = isHidden && picture.main.numbers.some((_, i) => !isSecret(picture.main, i)),
@@ -27,6 +28,14 @@ function drawWords() {
         step.check === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
         !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
+}
+
+/* A nudge has words of its own; a question stands there as soon as the weights are known to move. */
+function drawWordsOfNudge(box, { nudge: { says } }) {
+    const asks = lookNow() > 1 && asksBeside();
+    byId("program").hidden = true;
+    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(says[lookNow() - 1])), asks && drawQuestions(), drawEnd());
+    byId("below").classList.toggle("asks", asks);
 }
 
 /* What the bet of the cover came to, at the step that settles it. */

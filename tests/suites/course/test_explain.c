@@ -1120,8 +1120,7 @@ START_TEST(answers_of_lesson_2) {
     snprintf(told, sizeof told, "%.3f x (%.2f - %.2f) = %.2f. For a smaller loss \"cat\"",
              value(A, 3), grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean));
     expect_told("b3.0", told);
-    expect_told("b3.0", "p (1 - p) times as much, 0.508 x 0.492 = 0.250");
-    expect_told("b4.0", "the weight of \"cat\" for \"the\" multiplied the row \"the\" of `V`");
+    expect_told("b4.0", "The weight of \"cat\" for \"the\" met the row \"the\" of `V`");
     ck_assert_int_eq(json_integer(json_get(tree, "bet"), "answer", -1), grad(S, 3) > 0);
     close_case();
 }
@@ -2117,7 +2116,7 @@ START_TEST(page_of_one_lesson) {
         snprintf(arguments, sizeof arguments, "--lesson %d --page $D/lesson.html", number);
         ck_assert_int_eq(run(arguments), 0);
         slurp(path("lesson.html"), page, sizeof page);
-        ck_assert_msg(strlen(page) < 750 * KB, "the page of lesson %d has %zu bytes", number,
+        ck_assert_msg(strlen(page) < 800 * KB, "the page of lesson %d has %zu bytes", number,
                       strlen(page));
     }
     char here[512]; /* the default is a file in the current folder */

@@ -1,0 +1,47 @@
+/* nudge.h - a number that a line reads is moved a little: what moves with it.
+ *
+ * Backward says how fast each result changes with the number; the nudge shows the change itself. In
+ * a lesson the whole forward pass is run again for it (probe, see live.h). A tape of another
+ * program cannot be run again, but the op of one step can. */
+#ifndef TAPEHEAD_EXAMPLES_NUDGE_H
+#define TAPEHEAD_EXAMPLES_NUDGE_H
+
+#include "plan.h"
+
+typedef enum { NUDGE_NONE, NUDGE_SOFTMAX, NUDGE_PRODUCT, NUDGE_EACH } NudgeKind;
+
+/* What a step of backward lets a reader nudge, by the line's own rule: a planted one predicts. */
+NudgeKind nudge_of(const Plan *plan, const Step *step);
+
+/* Number i is moved by `factor` times each of `count` nudges, from the first to the last.
+ *     softmax    the numbers are the weights of a row: one before softmax is moved
+ *     linear     the numbers are derivatives: what each result gains per nudge
+ *     tanh, ...  an elementwise op of one number, which is moved */
+typedef struct {
+    const char *op;
+    double factor, first, last;
+    int64_t i, count, size;
+    const double *numbers;
+} Nudge;
+
+enum { NUDGE_NUMBERS = 4096 }; /* at most, of count times size */
+
+/* Is it one of these ops? */
+bool nudge_knows(const char *op);
+/* changes: room for count times size; of an op of one number, size is 1. False and an error if
+ * this cannot be computed. */
+bool nudge_changes(const Nudge *nudge, double *changes);
+
+/* The changes that a page without the library shows: of the element that its step looks at, after
+ * a nudge of NUDGE_RECORDED. op: the op that computes them, NULL if none does, as of a product,
+ * whose derivatives are the numbers of the other factor. changes: NUDGE_NUMBERS; returns how many
+ * there are. */
+#define NUDGE_RECORDED 0.3
+int64_t nudge_recorded(const Plan *plan, const Step *step, const char **op, double *changes);
+
+/* The request "softmax 1 1 -1 1 41 0.5 0.3 0.2": the op, the factor, which number, the first nudge
+ * and the last, how many, the numbers. The answer, {"nudge":[[changes], ...]}, is the caller's;
+ * NULL and an error if there is none. */
+char *nudge_answer(char *request);
+
+#endif

@@ -1,0 +1,290 @@
+/* nudge.js - a number is moved before its rule is said. A step of backward can have several looks: at what moves with one of
+ * its numbers, at what the derivatives predict, at the loss, and last at the rule, its tables. The look stands in the
+ * address, "#2/b3.0.2"; a link with a number shows the rule.
+ *
+ * The slider picks among changes that were asked for at once, when its number was chosen: in a lesson all of it is run again
+ * (probe), of a tape the op of the line (nudge.h). Without the library there is one recorded nudge. What is predicted
+ * are C's derivatives, those of a planted rule, too. */
+"use strict";
+
+const LOOKS = { softmax: ["weights", "prediction", "loss", "rule"], product: ["nudge", "rule"], each: ["nudge", "rule"] };
+const NUDGES = 41, STILL = 20, RECORDED_NUDGE = 0.3; /* from -1 to 1, of which the one in the middle moves nothing */
+const MOST_MOVED = 8, FEW_MOVED = 6; /* numbers in lines of their own; if there are more, the largest ones */
+
+/* ---- looks -------------------------------------------------------------------------------------------------------- */
+
+const looksOf = step => (step.nudge ? LOOKS[step.nudge.kind] : []);
+const isOfWeights = step => step.nudge?.kind === "softmax";
+
+/* The first step of each kind begins with a nudge; a single number is nudged on demand. */
+function firstLook(step = stepNow()) {
+    const like = each => each.nudge && each.nudge.kind === step.nudge?.kind, last = looksOf(step).length;
+    const isFirst = step.nudge?.kind !== "each" && state.lesson.steps.find(like) === step;
+    return isFirst && !state.keys && !state.chosen && !plantedAt(step) ? 1 : last;
+}
+
+const lookWanted = () => Math.min(state.look, looksOf(stepNow()).length);
+const isRuleWanted = () => state.exercise || state.compare || state.printing || !byId("rule-box").hidden;
+const lookNow = () => (isRuleWanted() ? looksOf(stepNow()).length : lookWanted());
+const isNudging = () => lookNow() < looksOf(stepNow()).length;
+
+function setLook(n) {
+    state.look = n;
+    if (byId("rule-box").hidden || n === looksOf(stepNow()).length) drawAgain();
+    else closeBox();
+}
+
+/* One look on; false at the last one. */
+function lookOn() {
+    if (!isNudging()) return false;
+    setLook(lookNow() + 1);
+    return true;
+}
+
+/* A choice can be asked beside a nudge of weights; what is answered in the table waits for the rule. */
+const asksBeside = () => isOfWeights(stepNow()) && questionsNow().length > 0 &&
+    questionsNow().every(({ question }) => question.kind === "choice");
+
+/* ".2" in the address, unless a link without it leads to the same look. */
+const lookSuffix = () => (looksOf(stepNow()).length && lookWanted() !== firstLook() ? "." + lookWanted() : "");
+
+function drawLooks(step) {
+    const looks = looksOf(step).map((name, n) => (isOfWeights(step) ? `${n + 1} ${name}` : name));
+    return looks.length > 0 && !state.exercise && !state.compare &&
+        drawChoice("heads looks", looks, "looks at this step", lookNow() - 1, n => setLook(n + 1));
+}
+
+/* ---- what moves --------------------------------------------------------------------------------------------------- */
+
+/* The number that is nudged: the one that is chosen, or that the step is about. */
+function nudgedElement({ part, look, most }) {
+    const { t, i } = readKey(state.chosen) || {};
+    return t === part.tensor ? i : look ?? most;
+}
+
+/* A product's terms name what the number meets, and the element j of the result that it moves there. */
+function metBy({ items, cells, form }, i) {
+    const views = items.map(itemOf), order = [...form.matchAll(/@(\d+)/g)].map(([, n]) => views[n].table);
+    const numbers = cells[i].filter(n => n >= 0), [dy, other] = order[0].of === "g" ? [0, 1] : [1, 0];
+    return range(numbers.length / 2, n => {
+        const index = numbers[2 * n + other], { t, numbers: values } = order[other];
+        return { j: numbers[2 * n + dy], met: [t, index], rate: values[index] };
+    });
+}
+
+/* The numbers of y that move, {j, rate}: how much each gains per nudge. Of a softmax the whole row. */
+function movedBy(step, i) {
+    const { part: { jacobian, line: { result } } } = step, C = result.columns;
+    if (step.nudge.kind === "product") return metBy(step, i);
+    const rates = new Map(range(jacobian[i].length / 2, n => [jacobian[i][2 * n], Number(jacobian[i][2 * n + 1])]));
+    const list = isOfWeights(step) ? range(C, c => i - i % C + c) : [...rates.keys()];
+    return list.map(j => ({ j, rate: rates.get(j) || 0 }));
+}
+
+/* The changes of an op alone, for each nudge; null if the library cannot compute it. */
+function askAlone(step, i, moved) {
+    const { part: { tensor, line: { result } }, nudge: { kind, factor = 1 } } = step,
+        op = kind === "product" ? "linear" : step.nudge.op;
+    const numbers = isOfWeights(step) ? moved.map(({ j }) => result.value[j])
+        : op === "linear" ? moved.map(({ rate }) => rate) : [tensor.value[i]];
+    const place = isOfWeights(step) ? i % result.columns : 0;
+    return op && Controls.ask(`nudge ${op} ${factor} ${place} -1 1 ${NUDGES} ${numbers.join(" ")}`)?.nudge;
+}
+
+/* The lesson for each nudge; null of a tape. */
+function askLesson(i, { name }, { name: shown }) {
+    const canRun = Controls.isLive() && Controls.settings().length > 0 && state.lesson.name === Controls.recorded().name && name && shown;
+    return canRun && Controls.forward([`probe ${i} -1 1 ${NUDGES} ${name}`, `show ${shown}`]);
+}
+
+/* What happens: change(n, row) of a number that moves, loss(n), where the whole lesson was computed. */
+function whatHappens(step, i, moved) {
+    const { part: { tensor, line: { result } }, nudge: { changes } } = step, probe = askLesson(i, tensor, result);
+    const from = (list, n) => (list ? Number(list[n]) - Number(list[STILL]) : 0);
+    if (probe) return { loss: n => from(probe.losses, n),
+        change: (n, row) => from(probe.shown[0].values[probe.shown[0].moved.indexOf(moved[row].j)], n) };
+    const alone = askAlone(step, i, moved);
+    if (alone) return { change: (n, row) => Number(alone[n][row]) };
+    return { isStill: true, change: changes && i === (step.look ?? step.most) ? (n, row) => Number(changes[row]) : null };
+}
+
+let nudged = null; /* of the number that is nudged: what was asked for, once */
+function nudgeOf(step) {
+    const i = nudgedElement(step), isLive = Controls.isLive();
+    if (nudged?.step === step && nudged.i === i && nudged.isLive === isLive) return;
+    const moved = movedBy(step, i), { part: { dx, line: { result } } } = step;
+    nudged = { step, i, moved, isLive, slope: dx[i], y: result, dy: result.grad, ...whatHappens(step, i, moved) };
+}
+
+const nudgeAt = n => (nudged.isStill ? RECORDED_NUDGE : (n - STILL) / STILL);
+const changeAt = (n, row) => (nudged.change ? nudged.change(n, row) : null);
+
+/* ---- bars and numbers --------------------------------------------------------------------------------------------- */
+
+const withDecimals = (x, d) => fix(x, { d, e: 0 });
+const withSign = (x, d) => (x > 0 ? "+" : "") + withDecimals(x, d);
+const bracketed = text => (/^−/.test(text) ? `(${text})` : text);
+
+/* The largest change of a number, for the scale of its bar: what happens at both ends, and what is predicted. */
+const farthest = (rate, happens) => Math.max(Math.abs(rate), ...(happens ? [0, NUDGES - 1].map(n => Math.abs(happens(n))) : []));
+
+/* A bar from the middle to what happens, and a mark at what is predicted; null: none. */
+function barOfChange(x, most, predicted) {
+    const far = y => Math.max(-49, Math.min(49, 49 * y / most || 0)), w = Math.abs(far(x));
+    return el("span", { class: "bar-d", "aria-hidden": "true" },
+        el("i", { class: x < 0 ? "neg" : "pos", style: `${x < 0 ? "right" : "left"}:50%;width:${w}%` }),
+        predicted !== null && el("s", { style: `left:${50 + far(predicted)}%` }));
+}
+
+const barOfWeight = (was, now) => el("span", { class: "bar-v", "aria-hidden": "true" },
+    el("i", { style: `width:${100 * was}%` }), el("s", { style: `left:${100 * now}%` }));
+
+const num = text => el("span", { class: "num" }, text);
+const td = (name, ...more) => el("td", { "data-k": name }, more);
+
+/* How many decimals weights, rates and products need, so that each line and the sum are right as they are printed; isExact is
+ * false where a few more do not help. */
+function decimalsFor({ moved, i, slope, y: { value: p }, dy }, isProduct) {
+    const at = (x, d) => Number(x.toFixed(d)), isNear = (x, y, d) => Math.abs(x - at(y, d)) <= 0.5000001 * 10 ** -d;
+    const isRight = ([a, b, c]) => moved.every(({ j, rate }) =>
+        (!isProduct || isNear((j === i ? 1 - at(p[i], a) : -at(p[j], a)) * at(p[i], a), rate, b)) &&
+        isNear(at(rate, b) * at(dy[j], c), rate * dy[j], c)) &&
+        isNear(sum(moved.map(({ j, rate }) => at(rate * dy[j], c))), slope, c);
+    const all = [3, 4, 5].flatMap(a => [3, 4, 5].flatMap(b => [2, 3, 4].map(c => [a, b, c]))),
+        found = all.sort((a, b) => sum(a) - sum(b)).find(isRight);
+    return { decimals: found || [3, 3, 2], isExact: !!found };
+}
+
+/* ---- a softmax ---------------------------------------------------------------------------------------------------- */
+
+/* Of many numbers: the one that is nudged, and those that move most. */
+function chosenRows({ moved, i }) {
+    const all = range(moved.length, n => n), far = n => (moved[n].j === i ? Infinity : Math.abs(moved[n].rate));
+    return all.length <= MOST_MOVED ? all : all.sort((a, b) => far(b) - far(a)).slice(0, FEW_MOVED).sort((a, b) => a - b);
+}
+
+/* A line for each weight of the row, at nudge n. */
+function drawWeights(step, look, n) {
+    const { i, moved, y, slope, dy } = nudged, rows = chosenRows(nudged), left = moved.filter((_, row) => !rows.includes(row));
+    const isOwn = !plantedAt(step) && !step.nudge.factor, { decimals, isExact } = decimalsFor(nudged, isOwn), [dp, dr, dd] = decimals;
+    const most = Math.max(...moved.map(({ rate }, row) => farthest(rate, nudged.change && (m => changeAt(m, row)))));
+    const isAsked = asksBeside() && openQuestions().length > 0, isHidden = isSecret(picture.main, i), asked = text => (isAsked ? "?" : text);
+    const total = (list, of) => sum(list.map(of)), rateOf = ({ rate }) => rate, productOf = ({ j, rate }) => rate * dy[j];
+    const drawRow = row => drawWeight(moved[row], changeAt(n, row), { n, look, most, isOwn, dp, dr, dd });
+    const head = ["", "weight, and now", "change", ["change per nudge", isOwn && [": ", nameEl("p"), " (1 − ", nameEl("p"), "), −", nameEl("p r")]],
+        ["times its ", nameEl(y.gradient)]].slice(0, look + 2), name = text => el("th", { scope: "row" }, text);
+    return [el("table", { class: "nudge" }, el("thead", {}, el("tr", {}, head.map(words => el("th", {}, words)))), el("tbody", {}, rows.map(drawRow)),
+        el("tfoot", {}, left.length > 0 && el("tr", {}, name(`${left.length} more`), el("td"), el("td"),
+            look > 1 && td("per nudge", withSign(total(left, rateOf), dr)), look > 2 && td("loss", withSign(total(left, productOf), dd))),
+        el("tr", { class: "sum-row" }, name("sum"), td("weights", num(asked("1"))), td("change", num(asked("0"))), look > 1 && td("per nudge", asked("0")),
+            look > 2 && td("loss", isHidden ? "?" : [!isExact && "≈ ", el("b", {}, withSign(slope, dd))])),
+        look > 2 && !isHidden && drawLossRow(n, 2))),
+    look > 2 && drawTermsOfNudge(isOwn && ["Each has the factor ", nameEl("p"), ". Taken out: "])];
+}
+
+/* "0.508 × 0.492 = +0.250": p (1 − p), or −p r. */
+function drawWeight({ j, rate }, real, { n, look, most, isOwn, dp, dr, dd }) {
+    const { i, y, dy } = nudged, p = y.value[j], own = y.value[i], view = valueView(y), reason = p === 0 ? view.reason(j) : "";
+    const product = j === i ? `${withDecimals(own, dp)} × ${withDecimals(1 - own, dp)}` : `−${withDecimals(own, dp)} × ${withDecimals(p, dp)}`;
+    return el("tr", { class: [j === i && "own", /^masked/.test(reason) && "masked"].filter(Boolean).join(" "), title: reason },
+        el("th", { scope: "row" }, view.columnWords ? view.columnWords[j % y.columns] : String(j % y.columns)),
+        td("weight", barOfWeight(p, p + real), num(real === null ? "" : withDecimals(p + real, 2))),
+        td("change", barOfChange(real, most, look > 1 ? rate * nudgeAt(n) : null), num(real === null ? "" : withSign(real, 3))),
+        look > 1 && td("per nudge", isOwn && p !== 0 && product + " = ", el("b", {}, withSign(rate, dr))),
+        look > 2 && td("loss", `× ${bracketed(withDecimals(dy[j], dd))} = `, el("b", {}, withSign(rate * dy[j], dd))));
+}
+
+/* What happens to the loss, beside its prediction. */
+function drawLossRow(n, columns) {
+    const { slope, loss } = nudged, real = loss ? loss(n) : null, { d } = decimalsOf([slope / 10]), h = nudgeAt(n);
+    return el("tr", { class: "plain" }, el("th", { scope: "row" }, "loss"), columns > 1 && el("td"),
+        td("change", barOfChange(real, farthest(slope, loss), slope * h), num(real === null ? "" : el("b", {}, withSign(real, d)))),
+        el("td", { colspan: columns, "data-k": "predicted" }, nameEl("h"),
+            ` × ${bracketed(withDecimals(slope, d))} = ${withSign(h * Number(slope.toFixed(d)), d)}`));
+}
+
+/* The gradient of the number, as the rule has it; or a field for it. */
+function drawTermsOfNudge(before) {
+    const { main } = picture, { i } = nudged, isHidden = isSecret(main, i);
+    return el("p", { class: "derive" }, !isHidden && before, nameEl(main.name), placeWords(main, i), " = ",
+        isHidden ? guessField(main, i) : drawTerms(main, i, picture.terms(i), false, true));
+}
+
+/* ---- a product, and a single number ------------------------------------------------------------------------------- */
+
+/* The line forward, with what the number meets and moves. */
+function drawForward(step, n) {
+    const { i, moved, y } = nudged, { part: { tensor } } = step, h = nudgeAt(n),
+        forward = state.lesson.steps.find(each => each.kind === "forward" && each.unit === step.unit);
+    const now = { [tensor.number]: new Map([[i, tensor.value[i] + h]]),
+        [y.number]: new Map(moved.map(({ j, rate }, row) => [j, y.value[j] + (changeAt(n, row) ?? rate * h)])) };
+    const items = pictureOf(forward).items.map(item => (item.table ? { table: movedView(item.table, now[item.table.t.number]) } : item));
+    items.push(sign("→"), { table: gradView(y, { note: "arrives" }) });
+    const box = drawItems({ items }, layoutOfNudge(items)), own = `v${tensor.number}.${i}`, used = new Set(moved.filter(({ rate }) => rate !== 0)
+        .flatMap(({ j, met }) => [`v${y.number}.${j}`, `g${y.number}.${j}`, ...(met ? keysOf(...met) : [])]));
+    for (const cell of box.querySelectorAll(".c")) {
+        cell.classList.toggle("chosen", cell.dataset.key === own);
+        cell.classList.toggle("source", used.has(cell.dataset.key));
+    }
+    for (const grid of box.querySelectorAll(".grid")) (grid.querySelector(".chosen") || grid.querySelector(".c")).tabIndex = 0;
+    return box;
+}
+
+/* The number that a single number moves, with its slope, and the loss. */
+function drawMoved(step, n) {
+    const { moved: [first], y } = nudged, real = changeAt(n, 0), isEach = step.nudge.kind === "each" && first;
+    return [el("table", { class: "nudge" }, el("tbody", {}, isEach && el("tr", {}, el("th", { scope: "row" }, nameEl(y.symbol)),
+        td("change", barOfChange(real, farthest(first.rate, nudged.change && (m => changeAt(m, 0))), first.rate * nudgeAt(n)), num(real === null ? "" : withSign(real, 3))),
+        td("predicted", nameEl("h"), ` × ${bracketed(bare(first.rate))}, the slope`)), !isSecret(picture.main, nudged.i) && drawLossRow(n, 1))),
+    drawTermsOfNudge()];
+}
+
+/* In one line if they fit there; they then have the whole width. */
+function layoutOfNudge(items) {
+    const fit = () => layoutOf(items, byId("step").clientWidth - 20, 0.3 * innerHeight, false), layout = fit();
+    if (!layout.wraps || innerWidth < 1100) return layout;
+    byId("below").classList.add("full");
+    return fit();
+}
+
+/* A table with other numbers at some places: then they are none of the data's. */
+function movedView(view, others) {
+    const note = view.isMain ? "moves" : "", format = others && decimalsOf([...view.numbers, ...others.values()], view.t.type);
+    if (!others || view.of !== "v") return { ...view, isMain: false, note };
+    return { ...view, isMain: false, note, format, shows: "", numbers: view.numbers.map((x, k) => others.get(k) ?? x), reason: () => "" };
+}
+
+/* The keys of a number, and of its place in the table that is the same turned over. */
+function keysOf({ number, twin, rows, columns }, i) {
+    const k = i % (rows * columns);
+    return [`v${number}.${i}`, twin && `v${twin.number}.${i - k + k % columns * rows + Math.floor(k / columns)}`];
+}
+
+/* ---- the step before its rule ------------------------------------------------------------------------------------- */
+
+/* "nudge h of Z[cat, the]", a slider, and where it stands. */
+function drawKnob({ part: { tensor } }, move) {
+    const place = placeWords(valueView(tensor), nudged.i), said = () => withSign(nudgeAt(state.nudge), 2), output = el("output", {}, said());
+    const slider = el("input", { type: "range", min: "0", max: String(NUDGES - 1), value: String(state.nudge),
+        "aria-label": `nudge of ${plain(tensor.title)} ${place}`, "aria-valuetext": said(), oninput: () => {
+        state.nudge = Number(slider.value);
+        slider.setAttribute("aria-valuetext", output.textContent = said());
+        move();
+    } });
+    return el("label", { class: "knob" }, el("span", {}, nudged.isStill ? "a recorded nudge " : "nudge ", nameEl("h"), " of ",
+        nameEl(tensor.symbol), place), !nudged.isStill && slider, output);
+}
+
+function drawNudge(box, step) {
+    const isWeights = isOfWeights(step), look = lookNow(), [tables, lines] = ["", "nudged"].map(name => el("div", { class: name }));
+    nudgeOf(step);
+    const move = () => {
+        if (!isWeights) fill(tables, drawForward(step, state.nudge));
+        fill(lines, isWeights ? drawWeights(step, look, state.nudge) : drawMoved(step, state.nudge));
+    };
+    const title = isWeights ? [nameEl(picture.main.name), " = ?"] : picture.rule, isPredicted = !isWeights || look > 1;
+    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, title), drawLooks(step)), drawKnob(step, move), tables),
+        el("div", { class: "lower" }, lines, el("p", { class: "legend" }, el("span", {}, "what happens"),
+            isPredicted && el("span", { class: "mark" }, "what is predicted"))));
+    move();
+}

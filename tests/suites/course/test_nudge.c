@@ -1,0 +1,327 @@
+/* test_nudge.c - a number that is moved in a lesson (examples/explain/nudge.h): what moves with it
+ * is what the derivatives of its step predict, and so does the loss. */
+#include "../common.h"
+#include "common_live.h"
+
+#include "../../../examples/explain/live.h"
+#include "../../../examples/explain/nudge.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const lessons[] = {
+    "1", "2", "2\nno-scale 1\nkeys 5", "3", "3b", "4", "4\ndropout 0.5", "5", "6"};
+
+static char *text;
+static Json *tree;
+static const Json *tape;
+static const Json *steps;
+static const Json *units;
+
+static void open_lesson(const char *lesson) {
+    text = strdup(answer_to(format("lesson %s", lesson)));
+    tree = json_read(text);
+    const Json *first = json_at(json_get(tree, "lessons"), 0);
+    ck_assert_msg(first != NULL, "%s: %s", lesson, json_text(tree, "error", ""));
+    tape = json_get(first, "tape");
+    steps = json_get(json_get(first, "plan"), "steps");
+    units = json_get(json_get(first, "plan"), "units");
+}
+
+static void close_lesson(void) {
+    free(tree);
+    free(text);
+    ask_no_more();
+}
+
+/* A step of backward with a nudge, and one of its elements. */
+typedef struct {
+    const char *lesson, *at, *kind;
+    const Json *step, *nudge, *part, *x, *y;
+    int64_t i;
+} Nudged;
+
+static void expect_near(const char *what, double a, double b, double tolerance) {
+    ck_assert_msg(fabs(a - b) <= tolerance * fmax(1, fabs(b)), "%s: %.17g and %.17g", what, a, b);
+}
+
+static double element(const Json *tensor, const char *key, int64_t i) {
+    return json_number(json_at(json_get(tensor, key), i));
+}
+
+static bool read_step(Nudged *n, const Json *step) {
+    const Json *tensors = json_get(tape, "tensors");
+    n->step = step;
+    n->at = json_text(step, "at", "");
+    n->nudge = json_get(step, "nudge");
+    if (!n->nudge) return false;
+    n->kind = json_text(n->nudge, "kind", "");
+    const Json *unit = json_at(units, json_integer(step, "unit", -1));
+    const Json *line =
+        json_at(json_get(tape, "lines"), (int64_t)json_at(json_get(unit, "lines"), 0)->number);
+    n->part = json_at(json_get(unit, "parts"), json_integer(step, "part", -1));
+    n->x = json_at(tensors, json_integer(step, "tensor", -1));
+    n->y = json_at(tensors, json_integer(line, "out", -1));
+    return true;
+}
+
+/* How fast element j of the result follows the element, by the derivatives of the step. */
+static double rate_of(const Nudged *n, int64_t j) {
+    const Json *jacobian = json_get(n->part, "jacobian");
+    if (jacobian) {
+        const Json *pair = json_at(jacobian, n->i)->first;
+        for (; pair; pair = pair->next->next)
+            if (pair->number == (double)j) return json_number(pair->next);
+        return 0;
+    }
+    int a, b; /* the items of a product's terms */
+    ck_assert_int_eq(sscanf(json_text(n->step, "form", ""), "[@%d x @%d]", &a, &b), 2);
+    const Json *items = json_get(n->step, "items");
+    const bool a_is_dy = *json_text(json_at(items, a), "of", "") == 'g';
+    const Json *factor = json_at(json_get(tape, "tensors"),
+                                 json_integer(json_at(items, a_is_dy ? b : a), "tensor", -1));
+    const Json *pair = json_at(json_get(n->step, "cells"), n->i)->first;
+    for (; pair && pair->next; pair = pair->next->next) {
+        const Json *dy = a_is_dy ? pair : pair->next;
+        if (dy->number == (double)j)
+            return element(factor, "value", (int64_t)(a_is_dy ? pair->next : pair)->number);
+    }
+    return 0;
+}
+
+/* ---- what the lesson computes ---------------------------------------------------------------- */
+
+enum { FAR_LESS, NEAR_LESS, STILL, NEAR_MORE, FAR_MORE, POINTS }; /* -0.1, -0.01, 0, 0.01, 0.1 */
+static const double nudges[POINTS] = {-0.1, -0.01, 0, 0.01, 0.1};
+
+/* The losses and the changes of each number of the result. */
+typedef struct {
+    double loss[POINTS], change[512][POINTS];
+    bool moved[512];
+} Answer;
+
+static void probe_points(const Nudged *n, Answer *answer, const double *sizes, int first,
+                         int last) {
+    const Json *read =
+        ask(format("lesson %s\nprobe %" PRId64 " -%g %g 3 %s\nshow %s", n->lesson, n->i, *sizes,
+                   *sizes, json_text(n->x, "name", ""), json_text(n->y, "name", "")));
+    const Json *probe = json_get(read, "probe");
+    ck_assert_msg(probe != NULL, "%s: %s", n->at, json_text(read, "error", ""));
+    const int at[] = {first, STILL, last};
+    const Json *losses = json_get(probe, "losses");
+    const Json *shown = json_at(json_get(probe, "shown"), 0);
+    const Json *moved = json_get(shown, "moved");
+    for (int p = 0; p < 3; p++) {
+        answer->loss[at[p]] = json_number(json_at(losses, p));
+        for (int64_t m = 0; m < moved->count; m++) {
+            const Json *values = json_at(json_get(shown, "values"), m);
+            const int64_t j = (int64_t)json_at(moved, m)->number;
+            answer->moved[j] = true;
+            answer->change[j][at[p]] =
+                json_number(json_at(values, p)) - json_number(json_at(values, 1));
+        }
+    }
+}
+
+static void probe_step(const Nudged *n, Answer *answer) {
+    static const double near = 0.01, far = 0.1;
+    memset(answer, 0, sizeof *answer);
+    probe_points(n, answer, &near, NEAR_LESS, NEAR_MORE);
+    probe_points(n, answer, &far, FAR_LESS, FAR_MORE);
+}
+
+/* |real - predicted| < C h^2, whatever C is: a nudge of a tenth has a hundredth of the error. Both
+ * sides are added, so that a square and a cube do not cancel. */
+static void expect_predicted(const Nudged *n, const char *what, const double *real, double rate) {
+    double near = 0, far = 0;
+    for (int p = 0; p < POINTS; p++) {
+        const double error = fabs(real[p] - nudges[p] * rate);
+        if (fabs(nudges[p]) > 0.05) far += error;
+        else near += error;
+    }
+    ck_assert_msg(near <= 0.02 * far + 1e-9,
+                  "lesson %s, %s, element %" PRId64 ", %s: the errors are %g and %g", n->lesson,
+                  n->at, n->i, what, near, far);
+}
+
+/* The request for one line alone, which a tape makes, gives the same. */
+static void expect_alone(const Nudged *n, const Answer *answer) {
+    static char numbers[4096];
+    const char *op = json_text(n->nudge, "op", "");
+    const Json *shape = json_get(n->y, "shape");
+    const int64_t C = (int64_t)json_at(shape, shape->count - 1)->number;
+    const bool is_row = strcmp(op, "softmax") == 0;
+    const int64_t first = is_row ? n->i - n->i % C : n->i, size = is_row ? C : 1;
+    const Json *factor = json_get(n->nudge, "factor");
+    *numbers = '\0';
+    for (int64_t j = first; j < first + size; j++) {
+        double number = element(is_row ? n->y : n->x, "value", j);
+        if (strcmp(op, "linear") == 0) number = rate_of(n, j);
+        snprintf(numbers + strlen(numbers), sizeof numbers - strlen(numbers), " %.17g", number);
+    }
+    const Json *read = ask(format("nudge %s %.17g %" PRId64 " -0.1 0.1 3%s", op,
+                                  factor ? factor->number : 1, is_row ? n->i % C : 0, numbers));
+    const Json *list = json_get(read, "nudge");
+    ck_assert_msg(list != NULL, "%s: %s", n->at, json_text(read, "error", ""));
+    ck_assert_int_eq(live_tensors(), 0);
+    for (int64_t j = 0; j < size; j++) {
+        const double less = json_number(json_at(json_at(list, 0), j));
+        const double more = json_number(json_at(json_at(list, 2), j));
+        ck_assert(json_number(json_at(json_at(list, 1), j)) == 0);
+        expect_near(n->at, less, answer->change[first + j][FAR_LESS], 1e-9);
+        expect_near(n->at, more, answer->change[first + j][FAR_MORE], 1e-9);
+    }
+}
+
+/* ---- of one element -------------------------------------------------------------------------- */
+
+static void expect_sums(const Nudged *n, double rates, double products) {
+    const char *which = format("lesson %s, %s", n->lesson, n->at);
+    const Json *line = json_at(json_get(tape, "lines"), atoi(n->at + 1));
+    const Json *part = json_at(json_get(line, "backward"), json_integer(n->part, "input", -1));
+    const Json *dx = json_get(part, "dx");
+    if (strcmp(n->kind, "softmax") == 0) expect_near(which, rates, 0, 1e-12);
+    expect_near(which, products, dx ? json_number(json_at(dx, n->i)) : element(n->x, "grad", n->i),
+                1e-9);
+}
+
+static void check_element(const Nudged *n) {
+    static Answer answer;
+    double rates = 0, products = 0, loss[POINTS];
+    probe_step(n, &answer);
+    for (int64_t j = 0; j < json_get(n->y, "value")->count; j++) {
+        const double rate = rate_of(n, j);
+        ck_assert_msg(answer.moved[j] == (rate != 0), "lesson %s, %s: %" PRId64 " moves, %" PRId64,
+                      n->lesson, n->at, n->i, j);
+        expect_predicted(n, "a result", answer.change[j], rate);
+        rates += rate;
+        products += rate * element(n->y, "grad", j);
+    }
+    expect_sums(n, rates, products);
+    for (int p = 0; p < POINTS; p++) loss[p] = answer.loss[p] - answer.loss[STILL];
+    expect_predicted(n, "the loss", loss, products);
+    if (json_get(n->nudge, "op")) expect_alone(n, &answer);
+}
+
+/* A number that is 0, or near it, may be at a kink. */
+static bool is_smooth(const Nudged *n) {
+    return strcmp(json_text(n->nudge, "op", ""), "relu") != 0 ||
+           fabs(element(n->x, "value", n->i)) > 0.1;
+}
+
+static bool has_all_terms(const Nudged *n) {
+    const Json *cell = json_at(json_get(n->step, "cells"), n->i);
+    const Json *last = cell ? json_at(cell, cell->count - 1) : NULL;
+    return !last || last->number >= 0;
+}
+
+START_TEST(predictions_come_true) {
+    Nudged n = {.lesson = lessons[_i]};
+    int softmaxes = 0, products = 0;
+    open_lesson(n.lesson);
+    for (const Json *step = steps->first; step; step = step->next) {
+        if (!read_step(&n, step)) continue;
+        softmaxes += strcmp(n.kind, "softmax") == 0;
+        products += strcmp(n.kind, "product") == 0;
+        const int64_t size = json_get(n.x, "value")->count;
+        for (n.i = 0; n.i<size; n.i += size> 12 ? 5 : 1)
+            if (is_smooth(&n) && has_all_terms(&n)) check_element(&n);
+    }
+    ck_assert_int_gt(products, 0);
+    ck_assert(softmaxes > 0 || lessons[_i][0] == '6');
+    close_lesson();
+}
+END_TEST
+
+/* Without the library a page has the nudge of the element that its step looks at. */
+START_TEST(recorded_nudges) {
+    Nudged n = {.lesson = lessons[_i]};
+    open_lesson(n.lesson);
+    for (const Json *step = steps->first; step; step = step->next) {
+        if (!read_step(&n, step)) continue;
+        const char *op = json_text(n.nudge, "op", "");
+        const Json *changes = json_get(n.nudge, "changes");
+        ck_assert_int_eq(changes != NULL, strcmp(n.kind, "product") != 0);
+        if (!changes) continue;
+        n.i = json_integer(step, "look", json_integer(step, "most", 0));
+        const int64_t start = strcmp(op, "softmax") == 0 ? n.i - n.i % changes->count : n.i;
+        const Json *shown = json_at(
+            json_get(json_get(ask(format("lesson %s\nprobe %" PRId64 " 0 %g 2 %s\nshow %s",
+                                         n.lesson, n.i, NUDGE_RECORDED, json_text(n.x, "name", ""),
+                                         json_text(n.y, "name", ""))),
+                              "probe"),
+                     "shown"),
+            0);
+        const Json *moved = json_get(shown, "moved");
+        for (int64_t m = 0; m < moved->count; m++) {
+            const Json *values = json_at(json_get(shown, "values"), m);
+            const int64_t j = (int64_t)json_at(moved, m)->number - start;
+            expect_near(n.at, json_number(json_at(changes, j)),
+                        json_number(json_at(values, 1)) - json_number(json_at(values, 0)), 1e-9);
+        }
+    }
+    close_lesson();
+}
+END_TEST
+
+/* ---- what is said, what is refused ----------------------------------------------------------- */
+
+static const Json *said_at(const char *at) {
+    const Json *step = steps->first;
+    while (step && strcmp(json_text(step, "at", ""), at) != 0) step = step->next;
+    return json_get(json_get(step, "nudge"), "says");
+}
+
+static void expect_said(const char *at, int64_t look, const char *words) {
+    const Json *said = json_at(said_at(at), look);
+    ck_assert_msg(said && strstr(said->text, words), "%s says %s", at, said ? said->text : "");
+}
+
+START_TEST(words_of_a_nudge) {
+    open_lesson("2");
+    expect_said("b4.0", 0, "A number of `A` meets one row of `V`, and moves one row of `Y`.");
+    expect_said("b4.0", 0, "to take rows with rows, `V` is turned over.");
+    expect_said("b4.1", 0, "to take columns with columns, `A` is turned over.");
+    expect_said("b1.1", 0, "`K'` is `K` turned over; the rule, turned over, is `dK` = `dS'` `Q`.");
+    expect_said("b3.0", 0, "One number of `Z` grows, and its weight in `A` grows.");
+    expect_said("b3.0", 1, "`p` (1 - `p`) per nudge, and another weight `r` loses `p r`");
+    expect_said("b3.0", 2, "as fast as its `dA` says");
+    ck_assert_int_eq(said_at("b3.0")->count, 3);
+    close_lesson();
+    open_lesson("5"); /* y = x W' */
+    expect_said("b21.0", 0, "A product takes rows with columns: nothing is turned over.");
+    expect_said("b21.1", 0, "so `dY` is turned over.");
+    close_lesson();
+}
+END_TEST
+
+START_TEST(requests_that_cannot_be) {
+    static const char *const wrong[] = {"nudge nonsense 1 0 -1 1 3 0.5",
+                                        "nudge softmax 1 0 -1 1 3",
+                                        "nudge softmax 1 2 -1 1 3 0.5 0.5",
+                                        "nudge softmax 1 0 -1 1 0 0.5 0.5",
+                                        "nudge softmax 1 0 -1 1 4000 0.5 0.5",
+                                        "nudge tanh 1 0 -1 1 3 0.5 0.5",
+                                        "nudge softmax 1 0 -1 1 3 0.5 0.5 x",
+                                        "nudge softmax",
+                                        "nudge ",
+                                        "nudge softmax 1 nan -1 1 3 0.5 0.5"};
+    for (int i = 0; i < COUNT(wrong); i++)
+        ck_assert_str_eq(json_text(ask(wrong[i]), "error", "none"),
+                         "a nudge is an op, its factor, a place, the first nudge and the last, how "
+                         "many, and numbers");
+    const Json *read = ask("nudge log 1 0 -1 1 3 0.5"); /* log of -0.5 */
+    ck_assert_str_eq(json_at(json_at(json_get(read, "nudge"), 0), 0)->text, "NaN");
+    ask_no_more();
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("nudge");
+    TCase *tcase = add_framed_case(suite, "nudge");
+    add_loop_tests(tcase, COUNT(lessons), predictions_come_true, recorded_nudges);
+    add_tests(tcase, words_of_a_nudge, requests_that_cannot_be);
+    return run_suite(suite);
+}
