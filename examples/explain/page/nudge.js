@@ -24,7 +24,7 @@ function firstLook(step = stepNow()) {
 }
 
 const lookWanted = () => Math.min(state.look, looksOf(stepNow()).length);
-const isRuleWanted = () => state.exercise || state.compare || state.printing || !byId("rule-box").hidden;
+const isRuleWanted = () => state.exercise || state.compare || isTrying() || state.printing || !byId("rule-box").hidden;
 const lookNow = () => (isRuleWanted() ? looksOf(stepNow()).length : lookWanted());
 const isNudging = () => lookNow() < looksOf(stepNow()).length;
 

@@ -34,7 +34,8 @@ function drawWords() {
 function drawWordsOfNudge(box, { nudge: { says } }) {
     const asks = lookNow() > 1 && asksBeside();
     byId("program").hidden = true;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(says[lookNow() - 1])), asks && drawQuestions(), drawEnd());
+    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(says[lookNow() - 1])), state.lesson.pulled?.said && drawVerdict(stepNow()),
+        asks && drawQuestions(), drawEnd());
     byId("below").classList.toggle("asks", asks);
 }
 
