@@ -24,21 +24,31 @@
 
 #include "../../nn/nn.h"
 
-enum { RULE_NODES = 256, RULE_NAMES = 160, RULE_NAME = 40, RULE_DEPTH = 32, RULE_TEXT = 1000 };
+enum { RULE_NODES = 256, RULE_NAMES = 320, RULE_NAME = 40, RULE_DEPTH = 32, RULE_TEXT = 1000 };
 
-/* What a name stands for. */
-typedef enum { NAMES_DY, NAMES_OUT, NAMES_INPUT, NAMES_TENSOR, NAMES_NUMBER } RuleMeaning;
+/* What a name stands for. NAMES_REFUSED: for something that this formula must not read. */
+typedef enum {
+    NAMES_DY,
+    NAMES_OUT,
+    NAMES_INPUT,
+    NAMES_TENSOR,
+    NAMES_NUMBER,
+    NAMES_REFUSED
+} RuleMeaning;
 typedef struct {
     char name[RULE_NAME];
     RuleMeaning meaning;
-    int input;      /* NAMES_INPUT: which */
-    double number;  /* NAMES_NUMBER */
-    Tensor *tensor; /* NAMES_TENSOR */
+    int input;       /* NAMES_INPUT: which */
+    double number;   /* NAMES_NUMBER */
+    Tensor *tensor;  /* NAMES_TENSOR */
+    const char *why; /* NAMES_REFUSED: "dS " and this is the complaint */
 } RuleName;
 /* The names of a line. */
 typedef struct {
     int n;
-    int own; /* the first ones, which a complaint lists */
+    int own;             /* the first ones, which a complaint lists */
+    int lesson;          /* of these the first ones: the lesson's names of the line's tensors */
+    char elsewhere[120]; /* a `why` of names */
     RuleName names[RULE_NAMES];
 } RuleScope;
 
@@ -79,6 +89,9 @@ Tensor *rule_evaluate(RuleFormula *formula, const RuleValues *values);
  */
 Tensor *rule_fit(RuleFormula *formula, Tensor *value, const Tensor *x, bool moves);
 
+/* The same in x's shape alone. NULL as above, and with a complaint about any other shape. */
+Tensor *rule_fit_whole(RuleFormula *formula, Tensor *value, const Tensor *x);
+
 /* A row of a short help of the language: "a @ b", "the product of matrices". */
 typedef struct {
     const char *text, *says;
@@ -89,8 +102,8 @@ extern const int rule_num_help;
 /* For rule_parse.c and rule_eval.c. */
 __attribute__((format(printf, 3, 4))) void *rule_complain(RuleFormula *formula, int column,
                                                           const char *format, ...);
-/* "sum", ... by number; NULL after the last one. */
-const char *rule_function(int i);
+/* "sum", ... by number; NULL after the last one. And what it does: "adds up each row". */
+const char *rule_function(int i), *rule_function_does(int i);
 /* Can this name stand in a formula as it is? S / sqrt(d) cannot, since x / S / sqrt(d) would be
  * another formula; d(S / sqrt(d)) can, since its brackets hold it together. */
 bool rule_can_stand(const char *name);

@@ -25,16 +25,24 @@ static Tensor *sum_others(Tensor *x) {
     return ag_sum_dims(x, others, true);
 }
 
+#define EACH "goes element by element"
 static const struct {
-    const char *name;
+    const char *name, *does;
     Tensor *(*apply)(Tensor *x);
 } functions[] = {
-    {"sum", sum_last}, {"mean", mean_last}, {"max", max_last}, {"sum0", sum_others},
-    {"exp", ag_exp},   {"log", ag_log},     {"tanh", ag_tanh}, {"sqrt", ag_sqrt},
+    {"sum", "adds up each row", sum_last},
+    {"mean", "is the mean of each row", mean_last},
+    {"max", "is the largest number of each row", max_last},
+    {"sum0", "adds up all rows", sum_others},
+    {"exp", EACH, ag_exp},
+    {"log", EACH, ag_log},
+    {"tanh", EACH, ag_tanh},
+    {"sqrt", EACH, ag_sqrt},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 const char *rule_function(int i) { return i < FUNCTIONS ? functions[i].name : NULL; }
+const char *rule_function_does(int i) { return functions[i].does; }
 Tensor *rule_apply_function(int i, Tensor *x) { return functions[i].apply(x); }
 
 const RuleHelp rule_help[] = {
@@ -49,12 +57,13 @@ const int rule_num_help = sizeof rule_help / sizeof *rule_help;
 
 /* ---- complaints ------------------------------------------------------------------------------ */
 
-/* "2 x 3" */
+/* "2 x 3", also of 1 x 2 x 3, a list of one table. */
 static const char *sizes(Shape shape, char text[80]) {
-    int used = 0;
+    int used = 0, first = 0;
     if (shape.ndim == 0) return "one number";
-    for (int d = 0; d < shape.ndim; d++)
-        used += snprintf(text + used, (size_t)(80 - used), "%s%" PRId64, d ? " x " : "",
+    while (shape.ndim - first > 2 && shape.dim[first] == 1) first++;
+    for (int d = first; d < shape.ndim; d++)
+        used += snprintf(text + used, (size_t)(80 - used), "%s%" PRId64, d > first ? " x " : "",
                          shape.dim[d] % 100000000);
     return text;
 }
@@ -193,4 +202,15 @@ Tensor *rule_fit(RuleFormula *f, Tensor *value, const Tensor *x, bool moves) {
     if (broadcasts_to(x->shape, value->shape) && x->shape.ndim <= value->shape.ndim) return value;
     return rule_complain(f, 1, "the formula is %s and the gradient must be %s",
                          sizes(value->shape, have), sizes(x->shape, want));
+}
+
+Tensor *rule_fit_whole(RuleFormula *f, Tensor *value, const Tensor *x) {
+    char have[80], want[80];
+    if (!value || equal_behind_ones(value->shape, x->shape)) return rule_fit(f, value, x, false);
+    const bool is_one = tensor_numel(x) == 1;
+    return rule_complain(f, 0, "the formula is %s and the gradient must be %s%s",
+                         sizes(value->shape, have), is_one ? "one number" : sizes(x->shape, want),
+                         broadcasts_to(x->shape, value->shape)
+                             ? ": each use of a number adds a term to its gradient"
+                             : "");
 }

@@ -30,14 +30,14 @@ typedef struct {
     RuleFormula *tried;
 } Trial;
 
-/* From -1.5 to -0.5 and from 0.5 to 1.5, by a generator of its own: a lesson's stays as it is. */
+/* A lesson's own generator stays as it is. */
 static double draw(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     const double u = (double)(*state >> 11) / 9007199254740992.0;
     return u < 0.5 ? -1.5 + 2 * u : 2 * u - 0.5;
 }
 
-static Tensor *draw_like(const Tensor *x, uint64_t *state, double factor) {
+Tensor *planted_draw_like(const Tensor *x, uint64_t *state, double factor) {
     const int64_t n = tensor_numel(x);
     double *numbers = malloc((size_t)(n + 1) * sizeof *numbers);
     if (!numbers) return tensor_fail("out of memory for a rule");
@@ -47,6 +47,14 @@ static Tensor *draw_like(const Tensor *x, uint64_t *state, double factor) {
     tensor_release(drawn);
     free(numbers);
     return typed;
+}
+
+bool rule_draw(Tensor *x, uint64_t *state) {
+    if (x->dtype != F32 && x->dtype != F64) return true;
+    Tensor *drawn = planted_draw_like(x, state, 1);
+    const bool done = drawn && tensor_copy_from(x, drawn);
+    tensor_release(drawn);
+    return done;
 }
 
 /* Sums a gradient over the dimensions in which x was broadcast. */
@@ -59,15 +67,18 @@ static Tensor *in_shape_of(Tensor *dx, const Tensor *x) {
     return ag_reshape(dims.n ? ag_sum_dims(dx, dims, true) : dx, x->shape);
 }
 
-/* The gradient by a formula; false with a complaint, or an error. */
-static bool by_formula(const Trial *t, RuleFormula *f, Tensor *dy, double *numbers) {
+bool planted_compute(RuleFormula *f, const RuleValues *values, const Tensor *x, bool moves,
+                     double *numbers) {
     if (!tape_begin_no_grad()) return false;
-    const RuleValues values = {dy, t->out, t->in};
-    Tensor *dx = rule_fit(f, rule_evaluate(f, &values), t->x, t->line->moves);
-    dx = in_shape_of(dx, t->x);
+    Tensor *dx = in_shape_of(rule_fit(f, rule_evaluate(f, values), x, moves), x);
     const bool done = dx && tensor_to_doubles(dx, numbers);
     tape_end();
     return done;
+}
+
+static bool by_formula(const Trial *t, RuleFormula *f, Tensor *dy, double *numbers) {
+    const RuleValues values = {dy, t->out, t->in};
+    return planted_compute(f, &values, t->x, t->line->moves, numbers);
 }
 
 /* The gradient by the line's own backward. */
@@ -80,16 +91,20 @@ static bool by_line(const Trial *t, const Tensor *dy, double *numbers) {
     return read;
 }
 
-static bool same(const Trial *t, const double *a, const double *b, double factor) {
+bool planted_same(const double *a, const double *b, double factor, int64_t n, double tolerance) {
     double largest = 1;
-    for (int64_t i = 0; i < t->n; i++)
+    for (int64_t i = 0; i < n; i++)
         if (isfinite(b[i])) largest = fmax(largest, fabs(factor * b[i]));
-    for (int64_t i = 0; i < t->n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         const double wanted = factor * b[i];
-        const bool near = fabs(a[i] - wanted) <= t->tolerance * largest;
+        const bool near = fabs(a[i] - wanted) <= tolerance * largest;
         if (!near && a[i] != wanted && !(isnan(a[i]) && isnan(wanted))) return false;
     }
     return true;
+}
+
+static bool same(const Trial *t, const double *a, const double *b, double factor) {
+    return planted_same(a, b, factor, t->n, t->tolerance);
 }
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
@@ -127,13 +142,116 @@ static bool is_wrong(Trial *t, const char *formula) {
 
 /* A text with the lesson's names. */
 static void say(const Trial *t, const char *text, char said[320]) {
-    planted_say(t->planting, t->line->number, t->rule->input, &t->rule->kept, text, said);
+    const PlantedUse use = {.line = t->line->number, .k = t->rule->input};
+    planted_say(t->planting, &use, &t->rule->kept, text, said);
 }
 
 static void say_computes(const Trial *t, const MistakeRow *m, char said[320]) {
     char text[320];
     snprintf(text, sizeof text, "It is %s", m->computes);
     say(t, text, said);
+}
+
+/* ---- mistakes whose sizes do not fit ----------------------------------------------------------
+ */
+
+/* Square tables in place of the tensors of a line. */
+enum { SQUARE = 3, CELLS = SQUARE * SQUARE, MOST_SQUARES = 64 };
+typedef struct {
+    uint64_t state;
+    const Tensor *like;
+    RuleValues values;
+    Tensor *in[PLANTED_INPUTS];
+    const Tensor *keys[MOST_SQUARES];
+    Tensor *squares[MOST_SQUARES];
+    int n;
+} Squares;
+
+/* K for K', which is turned, and dK for dK'. */
+static const Tensor *twin_of(const Tensor *x, bool *turned) {
+    TapeLine line;
+    for (int i = 0; x && tape_line(i, &line); i++) {
+        if ((line.out != x && line.out->grad != x) || !planted_turns(&line)) continue;
+        *turned = true;
+        return line.out == x ? line.in[0] : line.in[0]->grad;
+    }
+    return x;
+}
+
+/* The same for the same tensor. NULL is the gradient that arrives, before there is one. */
+static Tensor *square_of(Squares *s, const Tensor *x) {
+    bool turned = false;
+    const Tensor *key = twin_of(x, &turned);
+    int i = 0;
+    while (i < s->n && s->keys[i] != key) i++;
+    if (i == MOST_SQUARES) return NULL;
+    if (i == s->n) {
+        s->keys[i] = key;
+        s->squares[s->n++] = tape_own(planted_draw_like(s->like, &s->state, 1));
+    }
+    return turned && s->squares[i] ? ag_transpose(s->squares[i], 0, 1) : s->squares[i];
+}
+
+/* The numbers of a formula; false if it is none of squares. */
+static bool by_squares(Squares *s, RuleFormula *f, double numbers[CELLS]) {
+    for (int i = 0; i < f->n; i++)
+        if (f->nodes[i].sign == 'n' && f->nodes[i].value.meaning == NAMES_TENSOR) {
+            f->nodes[i].value.tensor = square_of(s, f->nodes[i].value.tensor);
+            if (!f->nodes[i].value.tensor) return false;
+        }
+    bool done = planted_compute(f, &s->values, s->like, false, numbers);
+    for (int i = 0; i < CELLS && done; i++) done = isfinite(numbers[i]);
+    return done;
+}
+
+static bool begin_squares(Squares *s, const PlantedUse *use, uint64_t state) {
+    const double zeros[CELLS] = {0};
+    Tensor *in[PLANTED_INPUTS];
+    TapeLine line;
+    *s = (Squares){.state = state};
+    if (!tape_line(use->line, &line)) return false;
+    planted_inputs(&line, in);
+    s->like = tape_own(tensor_from_doubles(SHAPE(SQUARE, SQUARE), zeros));
+    if (!s->like) return false;
+    for (int k = 0; k < PLANTED_INPUTS; k++) s->in[k] = in[k] ? square_of(s, in[k]) : NULL;
+    s->values = (RuleValues){square_of(s, line.out->grad), square_of(s, line.out), s->in};
+    return !tensor_error();
+}
+
+/* Do two formulas compute the same for squares? */
+static bool agree(const PlantedUse *use, RuleFormula *f, const RuleScope *scope, RuleFormula *g,
+                  const RuleScope *scope_of_g, const char *text, const char *text_of_g) {
+    if (!tape_begin_no_grad()) return false;
+    bool equal = true;
+    for (uint64_t draw = 0; draw < DRAWS && equal; draw++) {
+        Squares s;
+        double a[CELLS], b[CELLS];
+        equal = begin_squares(&s, use, 31 + draw) && rule_parse(f, text, scope) &&
+                rule_parse(g, text_of_g, scope_of_g) && by_squares(&s, f, a) &&
+                by_squares(&s, g, b) && planted_same(a, b, 1, CELLS, 1e-9);
+    }
+    tape_end();
+    return equal;
+}
+
+const MistakeRow *planted_mistake_of_squares(const PlantedUse *use, const char *formula,
+                                             const RuleScope *scope) {
+    const MistakeRow *found = NULL;
+    Tensor *kept = NULL;
+    RuleFormula *formulas = malloc(2 * sizeof *formulas);
+    RuleScope *of_op = malloc(sizeof *of_op);
+    if (!formulas || !of_op) tensor_fail("out of memory for a rule");
+    else if (use->k < 3 && planted_scope_of_op(use, &kept, of_op))
+        for (int i = 0; i < num_mistake_rows && !found && !tensor_error(); i++) {
+            const MistakeRow *m = &mistake_rows[i];
+            if (m->id && m->formula[use->k] && mistake_is_of(m, planted_op(use)) &&
+                agree(use, &formulas[0], scope, &formulas[1], of_op, formula, m->formula[use->k]))
+                found = m;
+        }
+    tensor_release(kept);
+    free(formulas);
+    free(of_op);
+    return found;
 }
 
 /* ---- what is right for some numbers ---------------------------------------------------------- */
@@ -151,10 +269,11 @@ static const char *right_formula(Trial *t) {
 /* Puts random numbers in place of the result and of the inputs that are floats. */
 static bool draw_values(Trial *t) {
     uint64_t state = 29;
-    t->out = tape_own(draw_like(t->out, &state, 1));
+    t->out = tape_own(planted_draw_like(t->out, &state, 1));
     for (int k = 0; k < PLANTED_INPUTS; k++) {
         const Tensor *x = t->in[k];
-        if (x && (x->dtype == F32 || x->dtype == F64)) t->in[k] = tape_own(draw_like(x, &state, 1));
+        if (x && (x->dtype == F32 || x->dtype == F64))
+            t->in[k] = tape_own(planted_draw_like(x, &state, 1));
     }
     return !tensor_error();
 }
@@ -215,26 +334,33 @@ static bool is_transposed(const Trial *t) {
     return true;
 }
 
-/* Is the rule right for the gradient that arrives here, of which every number is 1? */
-static bool is_right_for_ones(const Trial *t) {
+/* Is the rule right for the gradient that arrives here? *ones: is every number of that one 1? */
+static bool is_right_here(const Trial *t, bool *ones) {
     const Tensor *dy = t->arrives;
     const int64_t n = dy ? tensor_numel(dy) : 0;
     double *numbers = malloc((size_t)(n + 2 * t->n + 1) * sizeof *numbers);
     if (!numbers) return tensor_fail("out of memory for a rule");
     double *own = numbers + n;
     double *right = own + t->n;
-    bool fits = dy && tensor_to_doubles(dy, numbers);
-    for (int64_t i = 0; i < n && fits; i++) fits = numbers[i] == 1;
-    fits = fits && by_formula(t, &t->rule->formula, t->arrives, own) &&
-           by_line(t, t->arrives, right) && same(t, own, right, 1);
+    *ones = dy && tensor_to_doubles(dy, numbers);
+    const bool fits = *ones && by_formula(t, &t->rule->formula, t->arrives, own) &&
+                      by_line(t, t->arrives, right) && same(t, own, right, 1);
+    for (int64_t i = 0; i < n && *ones; i++) *ones = numbers[i] == 1;
     free(numbers);
     return fits;
 }
 
 /* Of a rule that is not linear in dy. */
 static void say_not_linear(Trial *t) {
-    if (!is_right_for_ones(t))
+    bool ones = false;
+    const bool is_right = is_right_here(t, &ones);
+    if (!is_right)
         say(t, "It does not double when {dy} doubles, as a gradient does.", t->rule->why);
+    else if (!ones)
+        say(t,
+            "All numbers are right here, for this loss. A rule of one line has to work for any "
+            "loss: it takes what arrives, {dy}, and doubles when {dy} doubles.",
+            t->rule->why);
     else if (same(t, t->own[DRAWS], t->own[0], 1))
         say(t,
             "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
@@ -282,13 +408,14 @@ static bool prepare(Trial *t) {
     t->other = memory;
     for (int d = 0; d < DRAWS; d++) t->right[d] = memory + (1 + d) * n;
     for (int d = 0; d <= DRAWS; d++) t->own[d] = memory + (1 + DRAWS + d) * n;
-    for (int d = 0; d < DRAWS; d++) t->dy[d] = draw_like(t->out, &state, 1);
+    for (int d = 0; d < DRAWS; d++) t->dy[d] = planted_draw_like(t->out, &state, 1);
     state = 17;
-    t->dy[DRAWS] = draw_like(t->out, &state, 2);
+    t->dy[DRAWS] = planted_draw_like(t->out, &state, 2);
     t->scope = malloc(sizeof *t->scope);
     t->tried = malloc(sizeof *t->tried);
     if (!t->scope || !t->tried) return tensor_fail("out of memory for a rule");
-    return planted_scope_of_op(t->line->number, &t->rule->kept, t->scope) && !tensor_error();
+    const PlantedUse use = {.line = t->line->number, .k = t->rule->input};
+    return planted_scope_of_op(&use, &t->rule->kept, t->scope) && !tensor_error();
 }
 
 static void end(Trial *t) {

@@ -12,6 +12,17 @@ bool planted_moves(const char *op) {
     return false;
 }
 
+bool planted_turns(const TapeLine *line) {
+    if (strcmp(line->op, "transpose") != 0 && strcmp(line->op, "permute") != 0) return false;
+    const Shape from = line->in[0]->shape, to = line->out->shape;
+    bool same = from.ndim >= 2;
+    for (int d = 0; d < from.ndim && same; d++) {
+        const int swapped = 2 * from.ndim - 3 - d; /* of the last two */
+        same = from.dim[d] == to.dim[d < from.ndim - 2 ? d : swapped];
+    }
+    return same;
+}
+
 void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]) {
     const char *call = line->text && line->text->call ? line->text->call : "";
     const char *at = strchr(call, '(');
@@ -44,38 +55,79 @@ static void add_number(RuleScope *scope, const char *name, double number) {
     add(scope, name, (RuleName){.meaning = NAMES_NUMBER, .number = number});
 }
 
-/* dA and d(A) for the gradient that arrives. */
-static void add_gradient(RuleScope *scope, const char *name) {
+/* dA and d(A) for a gradient. */
+static void add_gradient(RuleScope *scope, const char *name, RuleName means) {
     char text[RULE_NAME];
     if (!*name) return;
     snprintf(text, sizeof text, "d%.36s", name);
-    add(scope, text, (RuleName){.meaning = NAMES_DY});
+    add(scope, text, means);
     snprintf(text, sizeof text, "d(%.36s)", name);
-    add(scope, text, (RuleName){.meaning = NAMES_DY});
+    add(scope, text, means);
 }
 
-/* The other names of a tensor. */
-static void add_aliases(const Planting *p, RuleScope *scope, const Tensor *x, RuleName means,
-                        bool is_result) {
+/* The other names of a tensor; NULL: none is wanted of it, or of its gradient. */
+static void add_aliases(const Planting *p, RuleScope *scope, const Tensor *x, const RuleName *means,
+                        const RuleName *gradient) {
     for (int i = 0; i < p->num_aliases; i++) {
         const RuleAlias *alias = &p->aliases[i];
         if (!alias->tensor || strcmp(alias->tensor, x->name) != 0) continue;
-        if (is_result) add_gradient(scope, alias->alias);
-        add(scope, alias->alias, means);
+        if (gradient) add_gradient(scope, alias->alias, *gradient);
+        if (means) add(scope, alias->alias, *means);
     }
 }
 
 /* The lesson's names of the line's tensors. */
 static void add_line(const Planting *p, RuleScope *scope, const TapeLine *line) {
-    const RuleName result = {.meaning = NAMES_OUT};
-    add_gradient(scope, line->out->name);
+    const RuleName result = {.meaning = NAMES_OUT}, arrives = {.meaning = NAMES_DY};
+    add_gradient(scope, line->out->name, arrives);
     add(scope, line->out->name, result);
-    add_aliases(p, scope, line->out, result, true);
+    add_aliases(p, scope, line->out, &result, &arrives);
     for (int k = 0; k < line->n_in && k < PLANTED_INPUTS; k++) {
         const RuleName input = {.meaning = NAMES_INPUT, .input = k};
         if (!line->in[k]) continue;
         add(scope, line->in[k]->name, input);
-        add_aliases(p, scope, line->in[k], input, false);
+        add_aliases(p, scope, line->in[k], &input, NULL);
+    }
+}
+
+/* Which lines of the tape x goes into, directly or through others. */
+enum { MARKED_LINES = 256 };
+static void mark_after(const Tensor *x, bool after[MARKED_LINES]) {
+    TapeLine line, before;
+    for (int i = 0; i < MARKED_LINES && tape_line(i, &line); i++)
+        for (int k = 0; k < line.n_in; k++) {
+            after[i] = after[i] || line.in[k] == x;
+            for (int j = 0; j < i && !after[i]; j++)
+                after[i] = after[j] && tape_line(j, &before) && before.out == line.in[k];
+        }
+}
+
+static void add_gradient_of(const Planting *p, RuleScope *scope, const Tensor *t, RuleName means) {
+    if (!t->requires_grad) return;
+    add_gradient(scope, t->name, means);
+    add_aliases(p, scope, t, NULL, &means);
+}
+
+/* The gradients of all other tensors, which do not arrive in this line. x: whose gradient is to be
+ * written from those that are known before it; or NULL. */
+static void add_gradients(const Planting *p, RuleScope *scope, const Tensor *x) {
+    TapeLine line;
+    const char *arrives = scope->names[rule_can_stand(scope->names[0].name) ? 0 : 1].name;
+    bool after[MARKED_LINES] = {false};
+    const RuleName refused = {.meaning = NAMES_REFUSED, .why = scope->elsewhere};
+    snprintf(scope->elsewhere, sizeof scope->elsewhere,
+             x ? "is not known here: backward has not reached it yet"
+               : "does not arrive in this line: %.36s does",
+             arrives);
+    if (x) mark_after(x, after);
+    if (x)
+        add_gradient_of(p, scope, x,
+                        (RuleName){.meaning = NAMES_REFUSED, .why = "is what this line is to say"});
+    for (int i = 0; i < MARKED_LINES && tape_line(i, &line); i++) {
+        const RuleName known = {.meaning = NAMES_TENSOR, .tensor = line.out->grad};
+        add_gradient_of(p, scope, line.out, after[i] && line.out->grad ? known : refused);
+        for (int k = 0; k < line.n_in; k++)
+            if (line.in[k] && !line.in[k]->grad_fn) add_gradient_of(p, scope, line.in[k], refused);
     }
 }
 
@@ -87,11 +139,11 @@ static void add_tape(const Planting *p, RuleScope *scope) {
             const RuleName input = {.meaning = NAMES_TENSOR, .tensor = line.in[k]};
             if (!line.in[k] || line.in[k]->grad_fn) continue; /* a line before made it */
             add(scope, line.in[k]->name, input);
-            add_aliases(p, scope, line.in[k], input, false);
+            add_aliases(p, scope, line.in[k], &input, NULL);
         }
         const RuleName result = {.meaning = NAMES_TENSOR, .tensor = line.out};
         add(scope, line.out->name, result);
-        add_aliases(p, scope, line.out, result, false);
+        add_aliases(p, scope, line.out, &result, NULL);
     }
 }
 
@@ -135,80 +187,153 @@ static bool add_op(int i, const TapeLine *line, Tensor **kept, RuleScope *scope)
     return *kept != NULL;
 }
 
-bool planted_scope_of_op(int i, Tensor **kept, RuleScope *scope) {
+const char *planted_op(const PlantedUse *use) {
     TapeLine line;
-    scope->n = 0;
-    return tape_line(i, &line) && add_op(i, &line, kept, scope);
+    if (use->turned) return "linear";
+    return tape_line(use->line, &line) ? line.op : "";
 }
 
-bool planted_scope(const Planting *p, int i, Tensor **kept, RuleScope *scope) {
+bool planted_scope_of_op(const PlantedUse *use, Tensor **kept, RuleScope *scope) {
+    TapeLine line;
+    scope->n = 0;
+    if (!tape_line(use->line, &line)) return false;
+    if (!use->turned) return add_op(use->line, &line, kept, scope);
+    add(scope, "x", (RuleName){.meaning = NAMES_INPUT, .input = 0});
+    add(scope, "w", (RuleName){.meaning = NAMES_TENSOR, .tensor = use->turned});
+    add(scope, "y", (RuleName){.meaning = NAMES_OUT});
+    add(scope, "dy", (RuleName){.meaning = NAMES_DY});
+    return true;
+}
+
+static bool find_scope(const Planting *p, int i, const Tensor *x, Tensor **kept, RuleScope *scope) {
     TapeLine line;
     scope->n = 0;
     if (!tape_line(i, &line)) return false;
     add_line(p, scope, &line);
+    scope->lesson = scope->n;
+    if (x) add_tape(p, scope); /* in a whole gradient x is the lesson's, not that of an op */
+    scope->own = scope->n;
     if (!add_op(i, &line, kept, scope)) return false;
     for (int k = 0; k < p->num_aliases; k++)
         if (!p->aliases[k].tensor) add_number(scope, p->aliases[k].alias, p->aliases[k].number);
-    scope->own = scope->n;
+    if (!x) scope->own = scope->n;
+    add_gradients(p, scope, x);
     add_tape(p, scope);
     return true;
 }
 
+bool planted_scope(const Planting *p, int i, Tensor **kept, RuleScope *scope) {
+    return find_scope(p, i, NULL, kept, scope);
+}
+
+bool planted_scope_until(const Planting *p, int i, const Tensor *x, Tensor **kept,
+                         RuleScope *scope) {
+    return find_scope(p, i, x, kept, scope);
+}
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The lesson's name of what a name of the op stands for, "A" for "y"; rather a short one than "q +
- * k". The name itself, if the lesson has none. */
+/* The lesson's name of what a name of the op stands for, "A" for "y": the shortest that can stand
+ * in a formula, else any. The name itself, if the lesson has none. */
 static const char *lesson_name(const RuleScope *scope, const RuleName *of) {
     const char *found = NULL;
-    for (int i = 0; i < scope->own; i++) {
+    const bool is_tensor = of->meaning == NAMES_TENSOR; /* not one of the line */
+    for (int i = 0; i < (is_tensor ? scope->n : scope->lesson); i++) {
         const RuleName *name = &scope->names[i];
         if (name->meaning != of->meaning || name->input != of->input) continue;
-        if (strcmp(name->name, of->name) == 0) break; /* the names of the op begin */
-        if (rule_can_stand(name->name) && !strchr(name->name, '(')) return name->name;
-        if (!found || rule_can_stand(name->name)) found = name->name;
+        if (name->tensor != of->tensor) continue;
+        const bool is_short = rule_can_stand(name->name) && !strchr(name->name, '(');
+        const bool has_short = found && rule_can_stand(found) && !strchr(found, '(');
+        if (!found || (is_short && !has_short) || (!has_short && rule_can_stand(name->name)) ||
+            (is_short && strlen(name->name) < strlen(found)))
+            found = name->name;
     }
     return found ? found : of->name;
 }
 
+/* The names of the op, and of the lesson, for a text. */
+typedef struct {
+    const PlantedUse *use;
+    RuleScope op, lesson;
+} Names;
+
 /* Writes what {word} stands for. */
-static void write_word(const char *word, const TapeLine *line, int k, const RuleScope *op,
-                       const RuleScope *scope, FILE *file) {
+static void write_word(const char *word, const Names *names, FILE *file) {
     const bool own = strcmp(word, "own") == 0;
-    if (strcmp(word, "s") == 0) fprintf(file, "%.4g", line->number);
-    else if (strcmp(word, "1/s") == 0) fprintf(file, "%.4g", 1 / line->number);
-    for (int i = 0; i < op->n; i++) {
-        const RuleName *name = &op->names[i];
-        const bool is_own = own && name->meaning == NAMES_INPUT && name->input == k;
-        if (name->meaning >= NAMES_TENSOR || (!is_own && strcmp(name->name, word) != 0)) continue;
-        fputs(lesson_name(scope, name), file);
+    TapeLine line;
+    tape_line(names->use->line, &line);
+    if (strcmp(word, "s") == 0) fprintf(file, "%.4g", line.number);
+    else if (strcmp(word, "1/s") == 0) fprintf(file, "%.4g", 1 / line.number);
+    for (int i = 0; i < names->op.n; i++) {
+        const RuleName *name = &names->op.names[i];
+        const bool is_turned = name->meaning == NAMES_TENSOR && names->use->turned;
+        const bool is_input =
+            !names->use->turned && name->meaning == NAMES_INPUT && name->input == names->use->k;
+        if (name->meaning >= NAMES_TENSOR && !is_turned) continue;
+        if (!(own && (is_turned || is_input)) && strcmp(name->name, word) != 0) continue;
+        fputs(lesson_name(&names->lesson, name), file);
         return;
     }
 }
 
-static void write_text(const char *text, const TapeLine *line, int k, const RuleScope *op,
-                       const RuleScope *scope, FILE *file) {
+static void write_text(const char *text, const Names *names, FILE *file) {
+    static const char factor[] = "{s} * "; /* by 1: nothing */
+    TapeLine line;
+    const bool is_one = tape_line(names->use->line, &line) && line.number == 1;
     for (const char *at = text; *at; at++) {
         char word[RULE_NAME];
+        if (is_one && strncmp(at, factor, strlen(factor)) == 0) at += strlen(factor);
         if (*at != '{') {
             putc(*at, file);
             continue;
         }
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
         at += strcspn(at, "}");
-        write_word(word, line, k, op, scope, file);
+        write_word(word, names, file);
     }
 }
 
-void planted_say(const Planting *p, int i, int k, Tensor **kept, const char *text, char said[320]) {
-    TapeLine line;
-    RuleScope *scopes = malloc(2 * sizeof *scopes);
-    FILE *file = scopes ? fmemopen(said, 319, "w") : NULL;
+/* A word of a formula: a name of the op, or a function. What is transposed twice, K'', is K. */
+static void write_formula(const char *formula, const Names *names, FILE *file) {
+    for (const char *at = formula; *at;) {
+        const char *word = NULL;
+        const int n = (int)strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789");
+        for (int i = 0; i < names->op.n && n > 0 && !word; i++) {
+            const RuleName *name = &names->op.names[i];
+            if ((int)strlen(name->name) == n && strncmp(name->name, at, (size_t)n) == 0)
+                word = lesson_name(&names->lesson, name);
+        }
+        at += word || n > 0 ? n : 1;
+        const int letters = word ? (int)strlen(word) : 0;
+        const bool is_back = word && *at == '\'' && word[letters - 1] == '\'';
+        if (!word) fprintf(file, "%.*s", n > 0 ? n : 1, at - (n > 0 ? n : 1));
+        else if (*word == 'd' && strchr(word, '^')) fprintf(file, "d(%s)", word + 1);
+        else fprintf(file, "%.*s", letters - is_back, word);
+        at += is_back;
+    }
+}
+
+static void say_with(const Planting *p, const PlantedUse *use, Tensor **kept, const char *text,
+                     void (*write)(const char *, const Names *, FILE *), char said[320]) {
+    Names *names = malloc(sizeof *names);
+    FILE *file = names ? fmemopen(said, 319, "w") : NULL;
     memset(said, 0, 320);
     if (!file) tensor_fail("out of memory for a rule");
-    if (file && planted_scope_of_op(i, kept, &scopes[0]) && planted_scope(p, i, kept, &scopes[1])) {
-        tape_line(i, &line);
-        write_text(text, &line, k, &scopes[0], &scopes[1], file);
+    if (file && planted_scope_of_op(use, kept, &names->op) &&
+        planted_scope(p, use->line, kept, &names->lesson)) {
+        names->use = use;
+        write(text, names, file);
     }
     if (file) fclose(file);
-    free(scopes);
+    free(names);
+}
+
+void planted_say(const Planting *p, const PlantedUse *use, Tensor **kept, const char *text,
+                 char said[320]) {
+    say_with(p, use, kept, text, write_text, said);
+}
+
+void planted_say_formula(const Planting *p, const PlantedUse *use, Tensor **kept,
+                         const char *formula, char said[320]) {
+    say_with(p, use, kept, formula, write_formula, said);
 }

@@ -149,15 +149,18 @@ static int find_function(const char *word, size_t n) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A formula between the brackets. */
-static int read_brackets(Reader *r) {
+/* A formula between the brackets. function: that it belongs to; -1: none. */
+static int read_brackets(Reader *r, int function) {
     const int open = r->at++;
     if (++r->depth > RULE_DEPTH) return complain(r, "too many brackets inside each other");
     const int inside = read_sum(r);
     r->depth--;
     if (inside < 0) return -1;
     const char c = next(r);
-    if (c == ',') return complain(r, "a function takes one value");
+    if (c == ',' && function >= 0)
+        return complain(r, "%s takes one value, and %s", rule_function(function),
+                        rule_function_does(function));
+    if (c == ',') return complain(r, "one value stands in brackets, without a comma");
     if (c != ')') {
         r->at = open;
         return complain(r, "this bracket is not closed");
@@ -170,9 +173,10 @@ static int read_function(Reader *r, int function, int begin) {
     const char *name = rule_function(function);
     if (next(r) != '(') {
         r->at = begin;
-        return complain(r, "%s needs a bracket: %s(x)", name, name);
+        return complain(r, "%s needs a bracket: %s(x) %s", name, name,
+                        rule_function_does(function));
     }
-    const int inside = read_brackets(r);
+    const int inside = read_brackets(r, function);
     return add(r, (RuleNode){.sign = 'f', .a = (short)inside, .function = function}, begin, begin);
 }
 
@@ -184,8 +188,8 @@ static int unknown_word(Reader *r, const char *word, int n) {
     r->at = begin;
     if (is_call)
         return complain(r,
-                        "there is no function %.*s: the functions are sum, mean, max, sum0, exp, "
-                        "log, tanh and sqrt",
+                        "there is no function %.*s: write the name of its result; the functions "
+                        "are sum, mean, max, sum0, exp, log, tanh and sqrt",
                         n > 30 ? 30 : n, word);
     return complain(r, "there is no %.*s here: the names are %s", n > 30 ? 30 : n, word,
                     list_names(r->scope, names));
@@ -194,8 +198,10 @@ static int unknown_word(Reader *r, const char *word, int n) {
 /* A name of n characters. */
 static int add_name(Reader *r, int name, size_t n) {
     const int begin = r->at;
+    const RuleName *value = &r->scope->names[name];
+    if (value->meaning == NAMES_REFUSED) return complain(r, "%s %s", value->name, value->why);
     r->at += (int)n;
-    return add(r, (RuleNode){.sign = 'n', .value = r->scope->names[name]}, begin, begin);
+    return add(r, (RuleNode){.sign = 'n', .value = *value}, begin, begin);
 }
 
 static int read_name(Reader *r) {
@@ -241,10 +247,12 @@ static int read_number(Reader *r) {
 static int read_value(Reader *r) {
     const char c = next(r);
     size_t n;
-    if (c == '(') return read_brackets(r);
+    if (c == '(') return read_brackets(r, -1);
     if ((c >= '0' && c <= '9') || c == '.') return read_number(r);
     if (isalpha((unsigned char)c) || c == '_') return read_name(r);
     if (find_name(r, &n) >= 0) return read_name(r);
+    if (c == '*' && r->at > 0 && r->text[r->at - 1] == '*')
+        return complain(r, "there is no ** here: write x * x");
     if (c == '\0') return complain(r, "the formula ends, and a value is missing");
     if (c == ')') return complain(r, "a value is missing before this bracket");
     if (strchr("+*/@'", c)) return complain(r, "a value is missing before %c", c);
@@ -309,6 +317,12 @@ static void refuse_rest(Reader *r) {
         complain(r, "there is no ^ here: write x * x");
     else if (c == '=') complain(r, "write the formula alone, without =");
     else if (c == ',') complain(r, "one formula, without a comma");
+    else if (begins(r->text + r->at, ".*") || begins(r->text + r->at, "./"))
+        complain(r,
+                 "write %c without the point: it goes element by element, and @ is the product "
+                 "of matrices",
+                 r->text[r->at + 1]);
+    else if (begins(r->text + r->at, ".T")) complain(r, "write x' for x transposed");
     else if (in_name(c) || c == '(' || c == '.')
         complain(r, "a sign is missing: * multiplies element by element, @ is the product of "
                     "matrices");

@@ -63,8 +63,7 @@ static Tensor *find_tensor(const Planting *p, const char *name) {
     return x;
 }
 
-/* The tensor of "dA" or "d(S / sqrt(d))". */
-static Tensor *find_gradient(const Planting *p, const char *name) {
+Tensor *planted_tensor_of(const Planting *p, const char *name) {
     char inside[RULE_NAME];
     const size_t n = strlen(name);
     if (n < 2 || *name != 'd' || n >= sizeof inside) return NULL;
@@ -154,7 +153,7 @@ static int input_named(const Planting *p, int i, const char *name) {
     TapeLine line;
     char argument[RULE_NAME];
     const Tensor *x = find_tensor(p, name);
-    const Tensor *of = find_gradient(p, name);
+    const Tensor *of = planted_tensor_of(p, name);
     tape_line(i, &line);
     for (int k = 0; k < line.n_in; k++)
         if (planted_has_gradient(&line, k) && (line.in[k] == x || line.in[k] == of)) return k;
@@ -185,7 +184,7 @@ static bool find_pair(const Planting *p, const char *name, Place *place) {
 static bool find_place(const Planting *p, const char *name, Place *place) {
     const Tensor *x = find_tensor(p, name);
     if (maker_of(x) >= 0) return only_input(name, maker_of(x), place);
-    if (!x) x = find_gradient(p, name);
+    if (!x) x = planted_tensor_of(p, name);
     return x ? only_reader(name, x, place) : find_pair(p, name, place);
 }
 
@@ -236,14 +235,31 @@ static bool try_formula(PlantedRule *rule, int number, bool moves) {
     return !tensor_error() && !*f->complaint;
 }
 
-/* Reads the formula; false with a complaint or an error. */
+/* Adds to a complaint about sizes which known mistake it is. */
+static void name_mistake(const Planting *p, PlantedRule *rule, int number, const char *formula,
+                         const RuleScope *scope) {
+    const PlantedUse use = {.line = number, .k = rule->input};
+    const MistakeRow *m = planted_mistake_of_squares(&use, formula, scope);
+    char said[320], *complaint = rule->formula.complaint;
+    const size_t n = strlen(complaint), size = sizeof rule->formula.complaint;
+    if (!m) return;
+    planted_say(p, &use, &rule->kept, m->computes, said);
+    said[strlen(said) - 1] = '\0'; /* the full stop */
+    if (n + strlen(said) + 10 < size) snprintf(complaint + n, size - n, ". It is %s", said);
+}
+
+/* Reads the formula, and tries it; false with a complaint or an error. */
 static bool read_formula(const Planting *p, PlantedRule *rule, int number, const char *formula) {
+    TapeLine line;
     RuleScope *scope = malloc(sizeof *scope);
     if (!scope) return tensor_fail("out of memory for a rule");
-    const bool done =
+    const bool reads =
         planted_scope(p, number, &rule->kept, scope) && rule_parse(&rule->formula, formula, scope);
+    const bool fits =
+        reads && try_formula(rule, number, tape_line(number, &line) && planted_moves(line.op));
+    if (reads && !fits && !tensor_error()) name_mistake(p, rule, number, formula, scope);
     free(scope);
-    return done;
+    return fits;
 }
 
 static bool plant(Planting *p, Place place, const char *name, const char *formula, bool typed) {
@@ -257,8 +273,7 @@ static bool plant(Planting *p, Place place, const char *name, const char *formul
     rule->is_typed = typed;
     snprintf(rule->name, sizeof rule->name, "%s", name);
     const RuleFormula *f = &rule->formula;
-    const bool fits =
-        read_formula(p, rule, number, formula) && try_formula(rule, number, line->moves);
+    const bool fits = read_formula(p, rule, number, formula);
     if (*f->complaint && !tensor_error())
         tensor_fail("rule of %s, column %d: %s", rule->name, f->column, f->complaint);
     if (!fits || !planted_hook_on(line)) {

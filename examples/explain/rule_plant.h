@@ -25,7 +25,7 @@
  *     y, dy; x, the first input
  *     s or scale, p: the number that the op got; count: how many numbers a mean is over; kept: 1
  *         where dropout kept the number, else 0; what an alias adds
- *     other tensors of the tape, by their names
+ *     other tensors of the tape, by their names; not their gradients, which do not arrive here
  *
  * On a line that only moves numbers, such as reshape and transpose, the numbers of the formula are
  * taken row by row. */
@@ -61,6 +61,9 @@ bool rule_plant_at(Planting *planting, int line, int k, const char *name, const 
 /* "=" in place of "+=": the gradients that lines have added before to these inputs of the line, bit
  * k for in[k], are lost. */
 bool rule_plant_assign(Planting *planting, int line, unsigned inputs);
+
+/* Puts random numbers into x, if it has a float type. False and an error if memory is out. */
+bool rule_draw(Tensor *x, uint64_t *state);
 
 /* Compares each rule with the backward of its line, for two random dy, and looks for its mistake.
  * False with an error if memory is out. */

@@ -94,6 +94,8 @@ static Tensor *targets_of(int64_t n) {
          D(5, 4), D(5))                                                                                                 \
     CASE(linear_square, ag_linear(in[0], in[1], in[2]), "dy @ w", "dy' @ x", "dy", D(3, 4),                             \
          D(4, 4), D(4))                                                                                                 \
+    CASE(linear_squares, ag_linear(in[0], in[1], in[2]), "dy @ w", "dy' @ x", "dy", D(4, 4),                            \
+         D(4, 4), D(4))                                                                                                 \
     CASE(softmax, ag_softmax(in[0], -1), "y * (dy - sum(y * dy))", NULL, NULL, D(3, 4))                                 \
     CASE(log_softmax, ag_log_softmax(in[0], -1), "dy - exp(y) * sum(dy)", NULL, NULL, D(3, 4))                          \
     CASE(logsumexp, ag_logsumexp_dim(in[0], -1, true), "exp(x - y) * dy", NULL, NULL, D(3, 4))                          \
@@ -267,6 +269,13 @@ static const struct {
     {"softmax", 0, "y * dy - y * y * dy", "y_squared"},
     {"softmax", 0, "dy - sum(dy * y)", "sum_not_weighted_by_y_outside"},
     {"softmax", 0, "y * dy + y * sum(y * dy)", "sign"},
+    {"softmax", 0, "y * dy - sum(dy * y)", ""},
+    {"softmax", 0, "1 * dy", ""},
+    {"softmax", 0, "dy * y * y", ""},
+    {"softmax", 0, "sum(dy * x)", ""},
+    {"softmax", 0, "0 * x + sum(dy * y)", ""},
+    {"softmax", 0, "dy * exp(x)", ""},
+    {"attention_weights", 0, "y * dy - sum(dy * y)", ""},
     {"attention_weights", 0, "y * (dy - sum(y * dy))", "no_scale"},
     {"attention_weights", 0, "0.16 * y * (dy - sum(y * dy))", "scale_squared"},
     {"attention_weights", 0, "y * dy * s", "no_sum"},
@@ -277,12 +286,22 @@ static const struct {
     {"scale", 0, "dy", "no_scale"},
     {"scale", 0, "dy / scale", "divided"},
     {"scale", 0, "dy * s * s", "squared"},
+    {"mul", 0, "1 * dy", ""},
+    {"mul", 1, "1 * dy", ""},
+    {"mul", 0, "a * dy", ""},
+    {"mul", 1, "b * dy", ""},
+    {"relu", 0, "1 * dy", ""},
+    {"relu", 0, "y * dy", ""},
+    {"masked_fill", 0, "1 * dy", ""},
+    {"masked_fill", 0, "dy * mask", ""},
     {"add_row", 1, "sum0(dy) / 3", "db_mean"},
     {"add_row", 0, "0 * x + sum0(dy)", "dx_summed"},
     {"matmul_square", 0, "dy @ L1", "da_untransposed"},
     {"matmul_square", 1, "L0 @ dy", "db_untransposed"},
     {"matmul_square", 0, "dy @ a'", "swapped"},
     {"matmul_square", 1, "b' @ dy", "swapped"},
+    {"matmul_square", 0, "dy @ a", "swapped"},
+    {"matmul_square", 1, "b @ dy", "swapped"},
     {"matmul_square", 0, "b * dy", "da_elementwise"},
     {"dropout", 0, "kept * dy", "no_rescale"},
     {"dropout", 0, "kept * dy / p", "rescale_by_p"},
@@ -291,6 +310,9 @@ static const struct {
     {"dropout", 0, "(1 - kept) / (1 - p) * dy", "inverted_mask"},
     {"linear_square", 0, "dy @ w'", "dx_w_transposed"},
     {"linear_square", 1, "(dy' @ x)'", "dw_transposed_indices"},
+    {"linear_squares", 1, "(x' @ dy')'", ""},
+    {"linear_squares", 0, "dy @ x", ""},
+    {"linear_squares", 1, "dy' @ w", ""},
     {"linear", 1, "dy' @ x / 6", "dw_mean"},
     {"linear", 2, "0", "db_missing"},
     {"linear", 2, "sum0(dy) / 6", "db_mean"},
@@ -373,7 +395,7 @@ static const struct {
      "It does not double when dR doubles, as a gradient does."},
     {"softmax", "1", "It does not double when dR doubles, as a gradient does."},
     {"softmax", "0", "It is 0 everywhere."},
-    {"softmax", "y * y * dy", ""},
+    {"softmax", "y * y * y * dy", ""},
     {"matmul_square", "(dy @ b')'", "It is the right gradient, transposed."},
     {"matmul_square", "dy", ""},
     {"masked_softmax", "y / sum(y) * dy * (1 / 0)", ""},
@@ -558,14 +580,20 @@ static const struct {
      "rule of aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: dy: no tensor has so long a name"},
     {"A:", "rule of A, column 1: the formula is empty"},
     {"A:   ", "rule of A, column 1: the formula is empty"},
-    {"A: sum dA", "rule of A, column 1: sum needs a bracket: sum(x)"},
-    {"A: A * sum", "rule of A, column 5: sum needs a bracket: sum(x)"},
+    {"A: sum dA", "rule of A, column 1: sum needs a bracket: sum(x) adds up each row"},
+    {"A: A * max",
+     "rule of A, column 5: max needs a bracket: max(x) is the largest number of each row"},
     {"A: A * (dA - sum(A * dA)", "rule of A, column 5: this bracket is not closed"},
     {"A: A * dA)", "rule of A, column 7: this bracket has no opening one"},
     {"A: A * ()", "rule of A, column 6: a value is missing before this bracket"},
     {"A: A *", "rule of A, column 4: the formula ends, and a value is missing"},
     {"A: * dA", "rule of A, column 1: a value is missing before *"},
     {"A: A * * dA", "rule of A, column 5: a value is missing before *"},
+    {"A: A ** 2", "rule of A, column 4: there is no ** here: write x * x"},
+    {"A: A .* dA",
+     "rule of A, column 3: write * without the point: it goes element by element, and @ is the "
+     "product of matrices"},
+    {"A: A.T", "rule of A, column 2: write x' for x transposed"},
     {"A: A dA",
      "rule of A, column 3: a sign is missing: * multiplies element by element, @ is the product "
      "of matrices"},
@@ -580,7 +608,8 @@ static const struct {
      "rule of A, column 6: there is no ZZT here: the names are dA, A, Z, x, y, dy, d"},
     {"A: dA = A", "rule of A, column 4: write the formula alone, without ="},
     {"A: A, dA", "rule of A, column 2: one formula, without a comma"},
-    {"A: sum(A, 1)", "rule of A, column 6: a function takes one value"},
+    {"A: sum(A, -1)", "rule of A, column 6: sum takes one value, and adds up each row"},
+    {"A: (A, 1)", "rule of A, column 3: one value stands in brackets, without a comma"},
     {"A: A & dA", "rule of A, column 3: & is no sign of a formula"},
     {"A: $", "rule of A, column 1: $ is no sign of a formula"},
     {"A: A \xc2\xb7 dA", "rule of A, column 3: this is no sign of a formula"},
@@ -589,12 +618,23 @@ static const struct {
     {"A: 1e999", "rule of A, column 1: 1e999 is no number"},
     {"A: .", "rule of A, column 1: . is no number"},
     {"A: dA * dz", "rule of A, column 6: there is no dz here: the names are dA, A, Z, x, y, dy, d"},
-    {"A: A * dV", "rule of A, column 5: there is no dV here: the names are dA, A, Z, x, y, dy, d"},
+    {"A: A * dV", "rule of A, column 5: dV does not arrive in this line: dA does"},
+    {"K: dS' @ Q", "rule of K, column 1: dS does not arrive in this line: dK' does"},
     {"A: softmax(Z)",
-     "rule of A, column 1: there is no function softmax: the functions are sum, mean, max, sum0, "
-     "exp, log, tanh and sqrt"},
+     "rule of A, column 1: there is no function softmax: write the name of its result; the "
+     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
     {"dA: V' @ dY", "rule of dA, column 4: V' is 2 x 3 and dY is 2 x 2: @ needs equal inner sizes"},
-    {"dA: dY * V", "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1"},
+    {"dA: dY * V",
+     "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1. It is dY * V, a "
+     "product element by element, without a sum"},
+    {"dA: dY @ V",
+     "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: @ needs equal inner sizes. It is dY times "
+     "V, where V is not transposed"},
+    {"Q: dS @ Q",
+     "rule of Q, column 4: dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q "
+     "itself"},
+    {"Y.dV: dY' @ A",
+     "rule of Y.dV, column 1: the formula is 2 x 3 and the gradient must be 3 x 2"},
     {"dA: (dY + 1) - V",
      "rule of dA, column 10: dY + 1 is 2 x 2 and V is 3 x 2: - needs equal sizes, or 1"},
     {"dA: dY", "rule of dA, column 1: the formula is 2 x 2 and the gradient must be 2 x 3"},
@@ -797,7 +837,8 @@ static const struct {
     {"lesson 6\nrule W_1.bias: sum0(dP) / 4", "wrong", "db_mean"},
     {"lesson 6\nrule output.da: dO @ x'", "right", ""},
     {"lesson 6\nadditive 1\nrule F: dF", "wrong", "no_tanh_derivative"},
-    {"lesson 6\nadditive 1\nrule dF: dF", NULL, "rule of dF, column 1: there is no dF here: "},
+    {"lesson 6\nadditive 1\nrule dF: dF", NULL,
+     "rule of dF, column 1: dF does not arrive in this line: d(w_v features) does"},
     {"lesson 2\nrule A: y * dz", NULL, "rule of A, column 5: there is no dz here: "},
     {"lesson 3b\nrule Y: dY", NULL, "rule of Y: its line has several gradients: say which, "},
     {"lesson 4\nrule x: dQ @ W_q", NULL,
@@ -848,8 +889,8 @@ static const struct {
      "If a number of A grows by 1, does Y grow by numbers of A or of V?"},
     {"lesson 4\nrule W_q: x' @ dQ", "It is x' times dQ, the transpose of the gradient of W_q.",
      "Does a row of W_q belong to a column of Q or to a column of x?"},
-    {"lesson 6\nadditive 1\nrule F: dF", "It is dfeatures, without the derivative of tanh.",
-     "Where tanh is almost flat, does features change much with q + k?"},
+    {"lesson 6\nadditive 1\nrule F: dF", "It is dF, without the derivative of tanh.",
+     "Where tanh is almost flat, does F change much with q + k?"},
     {"lesson 6\nadditive 1\nrule q + k.dkeys (1, 1, T, E): dy * dy",
      "It does not double when d(q + k) doubles, as a gradient does.", ""},
     {"lesson 2\nrule dE: 2 * E", ONES "the rule forgets to multiply by dE^2.", ""},
@@ -858,6 +899,12 @@ static const struct {
      "All numbers are right here, since what arrives, dloss, is 1 here. For any other number it is "
      "wrong: the rule forgets to multiply by dloss.",
      ""},
+    {"lesson 2\nrule dY: 2 * (Y - T)",
+     "All numbers are right here, for this loss. A rule of one line has to work for any loss: it "
+     "takes what arrives, dE, and doubles when dE doubles.",
+     ""},
+    {"lesson 3\nrule A: A * dA", "It is A * dA, without the sum over the row.",
+     "If one number of Z grows, what happens to the other numbers of A in its row?"},
     {"lesson 2\nrule dE: 3 * E", "It does not double when dE^2 doubles, as a gradient does.", ""},
     {"lesson 2\nrule A: dA * dA", "It does not double when dA doubles, as a gradient does.", ""},
 };
@@ -997,7 +1044,7 @@ START_TEST(rules_of_the_program) {
     ck_assert_int_eq(run("--lesson 2 --rule 'V: A@dY' --text"), 1);
     ck_assert_str_eq(complaints,
                      "explain: rule of V, column 2: A is 2 x 3 and dY is 2 x 2: @ needs "
-                     "equal inner sizes\n");
+                     "equal inner sizes. It is A times dY, where A is not transposed\n");
 }
 END_TEST
 
