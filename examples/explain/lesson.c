@@ -7,6 +7,7 @@
 #include "plan_json.h"
 #include "program.h"
 #include "recording.h"
+#include "rule_card.h"
 #include "sgd.h"
 #include "tell.h"
 
@@ -43,8 +44,12 @@ Shape lesson_place(Shape shape, int64_t i) {
     return index;
 }
 
-/* Makes the edits of a leaf. */
-static void edit(const Lesson *l, Tensor *x) {
+/* Makes the edits of a leaf; a later look of a card has other numbers in it. */
+static void edit(Lesson *l, Tensor *x) {
+    if (l->options.card > 1) {
+        rule_draw(x, &l->drawn);
+        return;
+    }
     for (int i = 0; i < l->options.num_edits && !tensor_error(); i++) {
         const LessonEdit *e = &l->options.edits[i];
         if (strcmp(e->name, x->name) != 0) continue;
@@ -301,6 +306,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
         if (!l->rule) return tensor_fail("there is no rule \"%s\"", options.rule);
     }
     l->any_rule = l->rule || options.num_formulas > 0;
+    l->drawn = (uint64_t)options.card;
     if (options.train || (kind->shows_losses && !options.only_tape)) train_for_losses(l);
     const int64_t steps = l->options.step;
     train(l, steps > 0 || options.only_tape ? steps : 2, l->losses);
@@ -425,6 +431,37 @@ char *lesson_box_as_json(int number, LessonOptions options) {
         fprintf(file, "}}\n");
     }
     lesson_close(&lesson);
+    data_close(file, json);
+    if (!tensor_error()) return json;
+    free(json);
+    return NULL;
+}
+
+/* The lines have the names of the lesson. */
+static bool look_at_card(Lesson *l, Card *card) {
+    RuleAlias aliases[LESSON_SHORTS + 1];
+    const Planting planting = {.aliases = aliases, .num_aliases = find_aliases(l, aliases)};
+    return card_look(card, &planting);
+}
+
+char *lesson_card_as_json(int number, LessonOptions options) {
+    Card card;
+    char *json;
+    FILE *file = data_open(&json);
+    bool more = card_begin(&card, options.formulas, options.num_formulas) && file;
+    options.num_formulas = 0;
+    options.rule = NULL;
+    options.only_tape = true;
+    for (options.card = 1; options.card <= CARD_LOOKS && more; options.card++) {
+        Lesson lesson;
+        if (options.card > 1) options.step = 0;
+        more = lesson_open(&lesson, number, options) && look_at_card(&lesson, &card);
+        lesson_close(&lesson);
+    }
+    if (more) fprintf(file, "{\"card\":");
+    if (more) card_write(&card, file);
+    if (more) fprintf(file, "}\n");
+    card_end(&card);
     data_close(file, json);
     if (!tensor_error()) return json;
     free(json);

@@ -24,6 +24,7 @@ typedef struct {
     LessonOptions given, options; /* from the caller; in use */
     LessonOptions most;           /* the limits of the integers: settings_find_most */
     Words words;
+    uint64_t drawn;         /* the state of the numbers that a card's other looks get */
     int64_t pad;            /* the token that is no word but padding; -1: none is */
     const MistakeRow *rule; /* in use on the tape; NULL if none is */
     bool any_rule;          /* this rule, or a formula of the options, is in use */
@@ -70,6 +71,8 @@ char *lesson_box_as_json(int number, LessonOptions options);
  * between them, a string that the caller frees. NULL without an error if there are none. A planted
  * rule changes none of them. */
 char *experiments_as_json(int number, char part, LessonOptions options);
+/* Judges the options' formulas as lines of a card: {"card":[...]}, see rule_card.h. */
+char *lesson_card_as_json(int number, LessonOptions options);
 /* Does lesson `number` have this part? Every lesson has the part 'a'. */
 bool lesson_has_part(int number, char part);
 

@@ -26,6 +26,7 @@ typedef struct {
     LessonOptions options;
     LessonEdit *edits; /* memory for one edit per line of the request */
     bool box;          /* only what a box for a rule needs */
+    bool card;         /* the rules are lines of a card */
     Probe probe;       /* only a forward for other numbers */
 } Asked;
 
@@ -46,6 +47,8 @@ static bool take_setting(void *context, const char *key, const char *value) {
     if (strcmp(key, "lesson") == 0) return read_lesson_name(value, asked);
     if (strcmp(key, "box") == 0) asked->box = strcmp(value, "0") != 0;
     if (strcmp(key, "box") == 0) return true;
+    if (strcmp(key, "card") == 0) asked->card = strcmp(value, "0") != 0;
+    if (strcmp(key, "card") == 0) return true;
     if (strcmp(key, "probe") == 0) return probe_read(&asked->probe, value);
     if (strcmp(key, "show") == 0) return probe_show(&asked->probe, value);
     if (strcmp(key, "set") != 0) return lesson_set(&asked->options, key, value);
@@ -65,6 +68,7 @@ static bool read_request(char *text, Asked *asked) {
 
 static char *answer_asked(const Asked *asked) {
     if (asked->probe.tensor) return probe_as_json(asked->lesson, asked->options, &asked->probe);
+    if (asked->card) return lesson_card_as_json(asked->lesson, asked->options);
     if (asked->box) return lesson_box_as_json(asked->lesson, asked->options);
     return lessons_as_json(asked->lesson, asked->lesson, asked->options);
 }

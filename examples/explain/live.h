@@ -63,6 +63,10 @@
  * values: for each of them its numbers. All other elements stay as they are. The other settings and
  * edits hold.
  *
+ * With "card 1" the rules are lines of a card, whole gradients that are judged one by one:
+ * {"card":[{"name":"dK","formula":"dS' @ Q","verdict":"right","shown":"dS' @ Q",...}, ...]}
+ * (rule_card.h). What does not fit is refused alone, and the answer is no error.
+ *
  * A request that begins with "nudge " asks for one line alone, of any tape: nudge_answer (nudge.h).
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H

@@ -35,6 +35,7 @@ typedef struct LessonOptions {
     const char *formulas[LESSON_FORMULAS]; /* rules, "A: y * dy" (rule_plant.h), the caller's */
     int num_formulas;
     bool any_lesson; /* formulas that do not fit are left out: another lesson may take them */
+    int card; /* one more than the look of rule_card.h for which the lesson is opened; 0: none */
     const LessonEdit *edits; /* num_edits, the caller's; lesson_open alone reads them */
     int num_edits;
     /* experiments_as_json, or NULL: the lesson has no experiments. The module of the page has none
