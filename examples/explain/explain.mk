@@ -23,10 +23,10 @@ PACK       = gzip -9n
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
 PAGE_AT  = $(BUILD)/obj/examples/explain/page
 PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html page.css page.js)
-STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step sgd rulebox play media)
+STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step sgd rulebox card play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data plan views pictures \
              compare tables layout machine predict terms nudge sgd step experiment words questions charts cover pull planted controls \
-             rulebox exercise change panels share save paper keys page play)
+             rulebox exercise card change panels share save paper keys page play)
 LESSONS  = $(call objects,$(wildcard examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/simple/one_thread.c \
@@ -35,7 +35,7 @@ WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm
              examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map mistakes plural put_text utf8)) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 # What a program needs to write a page of its tape: the steps, and the page.
-PLANNER  = rules plan reasons formula format worked nudge sentences plan_json
+PLANNER  = rules plan reasons formula format worked nudge sentences card plan_json
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,$(PLANNER) recording html json program)) $(SOURCED) $(PAGE)
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
 SOURCED  = $(BUILD)/obj/sources.o

@@ -837,6 +837,7 @@ void formula_of(Plan *plan, const Step *step, Formula *f) {
     case STEP_START: make_start(plan, step, f); break;
     case STEP_BACKWARD: make_backward(plan, step, f); break;
     case STEP_ADD: make_addition(plan, step, f); break;
-    case STEP_SGD: make_sgd(plan, f);
+    case STEP_SGD: make_sgd(plan, f); break;
+    case STEP_CARD: snprintf(f->title, FORMULA_TEXT, "The way back, from memory");
     }
 }

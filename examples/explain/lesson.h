@@ -98,6 +98,7 @@ struct LessonKind {
     bool is_padded;                 /* a token is padding: the first; with --lengths, the last */
     NamePair keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet or
  a question: forward of a line, {"A"}, or backward to an input, {"A", "S"} */
+    const char *card[8];        /* tensors whose gradients the reader writes from memory */
     LessonOptions own;          /* sizes, dropout and seed, unless others are given */
     double rates[3];            /* of SGD on all leaves: the lesson's own, with which the loss falls
                                  * clearly, a larger one that learns, and one that is too large */

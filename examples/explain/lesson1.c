@@ -333,6 +333,7 @@ const LessonKind lesson_1 = {
              {"E", "Y"},
              {"Y", "A"},
              {"A", "S"}},
+    .card = {"A", "S", "U^2", "U", "w"},
     .own = {.queries = 3, .keys = 4, .seed = 4},
     .rates = {RATE, 0.5, 2},
     .build = build,

@@ -426,6 +426,7 @@ const LessonKind lesson_2 = {
              {"Y", "V"},
              {"S / sqrt(d)", "S"},
              {"S", "K'"}},
+    .card = {"V", "A", "S / sqrt(d)", "S", "Q", "K"},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rates = {0.02, 0.2, 2},
     .build = build,

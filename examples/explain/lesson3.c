@@ -418,6 +418,7 @@ const LessonKind lesson_3 = {
     .shorts = {{"S / sqrt(d)", "Z"}},
     .is_padded = true,
     .keys = {{"S", NULL}, {"Y", NULL}, {"loss", NULL}, {"E", "Y"}, {"Y", "A"}},
+    .card = {"V", "A", "S / sqrt(d)", "S", "Q", "K"},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rates = {0.02, 0.2, 1},
     .build = build,

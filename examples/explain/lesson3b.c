@@ -289,6 +289,7 @@ const LessonKind lesson_3b = {
     .is_padded = true,
     .keys =
         {{"A", NULL}, {"F", NULL}, {"Y_B", NULL}, {"Y_B", "V"}, {"F", "S / sqrt(d)"}, {"F", "S"}},
+    .card = {"B", "F", "A", "V", "S / sqrt(d)", "S"},
     .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rates = {0.02, 0.1, 0.3},
     .build = build,

@@ -338,6 +338,7 @@ const LessonKind lesson_4 = {
              {"V", "x"},
              {"K", "x"},
              {"Q", "x"}},
+    .card = {"V", "dropout(A)", "A", "S / sqrt(d)", "K", "W_q", "x"},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rates = {0.02, 0.05, 0.3},
     .build = build,

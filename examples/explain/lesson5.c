@@ -409,6 +409,7 @@ const LessonKind lesson_5 = {
              {"Y", NULL},
              {"loss", NULL},
              {"E", "Y"}},
+    .card = {"Concat(heads)", "W_o", "Y_h", "gate", "A", "V_h", "S / sqrt(d)"},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rates = {0.01, 0.02, 0.3},
     .build = build,

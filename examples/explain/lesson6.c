@@ -391,6 +391,7 @@ const LessonKind lesson_6 = {
              {"loss", NULL},
              {"E", "Y"},
              {"P", "W_1.weight"}},
+    .card = {"W_2.weight", "W_2.bias", "relu(P)", "P", "attention_weights", "scores", "W_q.weight"},
     .own = {.tokens = 4, .seed = 26},
     .rates = {RATE, 0.05, 0.5},
     .shows_losses = true,

@@ -8,6 +8,7 @@
  *     0       the cover                    b3.0    backward of line 3 to its input 0
  *     f3      line 3 forward               a3.0    the addition after b3.0
  *     s       the start                    sgd     the step that the gradients are for (sgd.h)
+ *                                          card    what is written from memory (card.h)
  *
  * Lines that follow each other and only move numbers are a group, and so are the lines that the
  * lesson folds ("loss"). A group is shown as one step, or, if a reader has opened it, as the steps
@@ -25,7 +26,15 @@
 enum { MOST_PARTS = 16 }; /* of a gradient, that an addition shows */
 enum { MANY_STEPS = 20 };
 
-typedef enum { STEP_COVER, STEP_FORWARD, STEP_START, STEP_BACKWARD, STEP_ADD, STEP_SGD } StepPhase;
+typedef enum {
+    STEP_COVER,
+    STEP_FORWARD,
+    STEP_START,
+    STEP_BACKWARD,
+    STEP_ADD,
+    STEP_SGD,
+    STEP_CARD
+} StepPhase;
 
 /* Lines that are one arrow: a line, or a folded group. */
 typedef struct {

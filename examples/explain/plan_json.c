@@ -3,6 +3,7 @@
  * The sections: numbers, reasons, tensors and units, items, lines, steps, the whole. */
 #include "plan_json.h"
 
+#include "card.h"
 #include "reasons.h"
 #include "sentences.h"
 #include "worked.h"
@@ -392,8 +393,24 @@ static void write_nudge(Writer *w, const Step *step) {
     fprintf(w->file, "]}");
 }
 
+/* The request names a gradient as the page does. */
+static void write_card(Writer *w) {
+    CardTask task;
+    const char *before = ",\n \"lines\":[";
+    for (int n = 0; card_task(w->plan, n, &task); n++) {
+        fprintf(w->file, "%s{\"tensor\":%d", before, task.tensor);
+        write_text(w->file, "name", task.name);
+        write_text(w->file, "forward", task.forward);
+        write_text(w->file, "why", task.why);
+        putc('}', w->file);
+        before = ",\n ";
+    }
+    fprintf(w->file, "]}");
+}
+
 static void write_step(Writer *w, int s) {
-    static const char *const kinds[] = {"cover", "forward", "start", "backward", "add", "sgd"};
+    static const char *const kinds[] = {"cover", "forward", "start", "backward",
+                                        "add",   "sgd",     "card"};
     Plan *plan = w->plan;
     const Step *step = &plan->steps[s];
     Formula f;
@@ -403,6 +420,10 @@ static void write_step(Writer *w, int s) {
     if (step->is_key) fprintf(w->file, ",\"key\":true");
     if (step->phase == STEP_COVER) {
         putc('}', w->file);
+        return;
+    }
+    if (step->phase == STEP_CARD) {
+        write_card(w);
         return;
     }
     if (step->unit >= 0) fprintf(w->file, ",\"unit\":%d,\"tensor\":%d", step->unit, step->tensor);

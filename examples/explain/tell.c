@@ -451,6 +451,18 @@ static void write_keys(Lesson *l) {
     putc(']', l->json);
 }
 
+/* "card":[2,5]: tensors, of those that are on the tape and get a gradient. */
+static void write_card(Lesson *l) {
+    begin_list(l, "card");
+    for (const char *const *name = l->kind->card; *name; name++) {
+        const Tensor *x = tensor_on_tape(*name);
+        if (!x || !x->grad) continue;
+        begin_item(l);
+        fprintf(l->json, "%d", data_number(x));
+    }
+    putc(']', l->json);
+}
+
 void tell_write_names(Lesson *l) {
     const LessonOptions *o = &l->options;
     int64_t most = o->tokens > o->keys ? o->tokens : o->keys;
@@ -461,6 +473,7 @@ void tell_write_names(Lesson *l) {
     data_write_transposed(l->json);
     write_short(l);
     write_keys(l);
+    write_card(l);
 }
 
 /* ---- the members of the lesson --------------------------------------------------------------- */

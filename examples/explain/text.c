@@ -7,6 +7,7 @@
 #include "../common/plural.h"
 #include "../common/terminal.h"
 #include "../common/utf8.h"
+#include "card.h"
 #include "sentences.h"
 #include "tables.h"
 #include "worked.h"
@@ -429,6 +430,28 @@ static void show_exercise(void) {
     putchar('\n');
 }
 
+/* What the reader is to write, without an answer. */
+static void show_card(const Step *step) {
+    CardTask task;
+    Formula f;
+    formula_of(&plan, step, &f);
+    print_heading(step, &f);
+    putchar('\n');
+    say(TERMINAL_MARGIN,
+        "Write each gradient on paper, in any order, from what arrives and from what stands in its "
+        "line. The page judges them.");
+    putchar('\n');
+    for (int n = 0; card_task(&plan, n, &task); n++) {
+        const TapeTensor *x = &plan.tape.tensors[task.tensor];
+        char panels[24] = "", sizes[64] = "one number";
+        if (x->panels > 1) snprintf(panels, sizeof panels, "%d x ", (int)x->panels);
+        if (x->size > 1)
+            snprintf(sizes, sizeof sizes, "%s%d x %d", panels, (int)x->rows, (int)x->columns);
+        say(TERMINAL_MARGIN, "%s = ?  (%s)  %s", task.name, sizes, task.forward);
+    }
+    putchar('\n');
+}
+
 /* False after q. */
 static bool show_step(const Step *step) {
     Formula f;
@@ -436,6 +459,11 @@ static bool show_step(const Step *step) {
     const Json *bet = json_get(lesson, "bet");
     if (step->phase == STEP_COVER) {
         show_cover();
+        return true;
+    }
+    if (step->phase == STEP_CARD) {
+        show_card(step);
+        show_exercise();
         return true;
     }
     formula_of(&plan, step, &f);

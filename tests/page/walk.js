@@ -23,7 +23,7 @@ function look(lesson) {
     for (const grid of all("#step .grid"))
         expect([...grid.querySelectorAll(".c")].filter(cell => cell.tabIndex === 0).length === 1, where() + ": Tab reaches not one cell of a grid");
     for (const control of all("button, a[href], input, select, summary")) if (control.getClientRects().length) {
-        const name = control.getAttribute("aria-label") || control.textContent.trim() || control.closest("label")?.textContent.trim() || control.title;
+        const name = control.getAttribute("aria-label") || control.textContent.trim() || control.labels?.[0]?.textContent.trim() || control.title;
         expect(name, `${where()}: ${control.outerHTML.slice(0, 80)} has no name`);
         const { width, height } = control.getBoundingClientRect(), inText = control.matches("a, .head a") || control.closest("label");
         if (!inText) expect(width >= 23.5 && height >= 23.5, `${where()}: ${name} is ${width.toFixed(0)} by ${height.toFixed(0)} pixels`);

@@ -199,6 +199,10 @@ const Controls = (() => {
     /* The help of the language, and the places of this tape where a rule can be written: see live.h. */
     const box = () => ask(requestOf({ rules: false, box: 1 })).box || { help: [], places: [] };
 
+    /* What it says of the lines of a card, "dA: dY @ V'", whatever rules are planted: see live.h. */
+    const judgeCard = lines => (library ? ask([requestOf({ rules: false, card: 1 }),
+        ...lines.map(line => `rule ${oneLine(line)}`)].join("\n")).card || [] : []);
+
     const isAtPlace = place => ({ line, input }) => line === place.line && input === place.input;
 
     /* The changes that are rules of this place, by whatever name. */
@@ -298,7 +302,8 @@ const Controls = (() => {
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule,
-        otherState, setCompare, forward, ask: request => library && ask(request), canWriteRules, box, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules, isTrained, training,
+        otherState, setCompare, forward, ask: request => library && ask(request), canWriteRules, box, judgeCard, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules,
+        isTrained, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
         isLoading: () => loading, isLive: () => library !== null, time: () => answer.time,
         isSgdKey, onlySgd, firstLesson, mostSteps: () => settingOf("step").most };

@@ -33,7 +33,7 @@ function lengthOf(lesson) {
 const drawFormula = formula => formula.length > 0 && el("div", { class: "formula" },
     formula.map(line => el("p", {}, formulaLine(line))));
 
-const wordsInFormulas = /^(softmax|sqrt|sum|dropout|relu|tanh|from|every|parameter|where|ignored|allowed|Concat)$/;
+const wordsInFormulas = /^(softmax|sqrt|sum0?|dropout|relu|tanh|from|every|parameter|where|ignored|allowed|Concat)$/;
 const formulaLine = line => line.replace(/<-/g, "←").replace(/sqrt\((\w+)\)/g, "√$1").replace(/ -/g, " −").replace(/\)\^2/g, ")²")
     .split(/([A-Za-z]\w*(?:\.\w+)?'?(?:\^2)?)/).map(piece =>
         (wordsInFormulas.test(piece) ? el("span", { class: "fn" }, piece)

@@ -129,10 +129,6 @@ function tallyOfRules() {
     return all.length ? `${written.length} of ${all.length} rules written. ` : "";
 }
 
-/* At the end of a lesson: the way to the exercises. */
-function drawToExercise() {
-    const { exercise } = state.lesson, isHere = !isExercise() && Controls.canWriteRules();
-    const inC = exercise && [el("code", {}, `examples/exercises/${exercise}.c`), ", marked by ", el("code", {}, "make exercises"), "."];
-    return (isHere || inC) && el("p", { class: "to-exercise" }, isHere
-        ? [button("write these rules yourself", toggleExercise), inC && " here, or in C: "] : "Write it yourself, in C: ", inC);
-}
+/* At the end of a lesson: the exercise in C. */
+const drawToExercise = ({ exercise }) => exercise && el("p", { class: "to-exercise" }, "Write it yourself, in C: ",
+    el("code", {}, `examples/exercises/${exercise}.c`), ", marked by ", el("code", {}, "make exercises"), ".");

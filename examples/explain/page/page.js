@@ -7,6 +7,7 @@
  *                                 they are shown alone anyway, unless the address names another step)
  *     #2/b3.0&exercise            in the exercise mode (exercise.js)
  *     #2/b2.0&try                 the experiment of the step (experiment.js)
+ *     #2/card                     the card (card.js)
  *     #play&seed=3                the playground (play.js)
  *
  * Addresses that counted steps, #lesson=2&step=12&cell=g4.3 or #2/12, lead to the nearest step. */

@@ -5,7 +5,7 @@
 
 const PAPER = 690; /* pixels across */
 const CELL = { width: 58, height: 35 }; /* of a worksheet, in pixels: "-0.595" is written by hand in 15 by 9 millimetres */
-let printed = "lesson"; /* what the next print shows */
+let printed = "lesson"; /* what the next print shows: lesson, worksheet or card */
 
 function printAs(what) {
     printed = what;
@@ -14,6 +14,7 @@ function printAs(what) {
 
 function drawPaper() {
     if (isPlaying()) return;
+    if (printed === "card") return fill(byId("paper"), drawCardSheet(stepNow()));
     const { lesson, step, panel } = state, isWorksheet = printed === "worksheet", before = picture,
         { title, idea, text = [], formula = [], cover = {} } = lesson, weights = lesson.tape.tensors[cover.tensor ?? -1];
     state.printing = printed;
@@ -38,6 +39,7 @@ function clearPaper() {
 function drawSheet(n, isWorksheet) {
     const step = state.lesson.steps[n];
     state.step = n;
+    if (isCard(step)) return drawCardSheet(step);
     const isOpen = isLeftOut(step);
     picture = { unit: step.unit, ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
     const all = tablesIn(picture).some(view => view.panels > 1), layout = layoutOf(picture.items, PAPER, 600, all);

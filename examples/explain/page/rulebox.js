@@ -100,7 +100,8 @@ function drawBox(step) {
     box.hidden = !isOpen;
     if (!isOpen) {
         clearTimeout(ruleBox.timer);
-        ruleBox.id = "";
+        ruleBox.id = boxParts.text.value = ""; /* a rule that is still to be written stands nowhere */
+        fill(boxParts.mirror);
         return;
     }
     const place = placeAt(step) || null, key = [nameOfStep(step), isExercise(), !!placeAt(step)].join(" "),

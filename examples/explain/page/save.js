@@ -3,7 +3,7 @@
  * where a viewer prefers the other ones, dark or light, a style sheet in the file gives them. */
 "use strict";
 
-const SAVED = ".rule h2, .rule .tick, .heads [aria-pressed=true], .items, .terms, #words > .text";
+const SAVED = ".rule h2, .rule .tick, .heads [aria-pressed=true], .items, .terms, #words > .text", CARD = ".keep";
 const APART = 28; /* pixels between the tape and the step */
 
 function saveStep() {
@@ -23,7 +23,8 @@ function saveStep() {
 }
 
 function stepAsSvg() {
-    byId("terms").style.position = "static"; /* on a phone the line of terms stands over the tables */
+    const terms = byId("terms"); /* the card has none */
+    if (terms) terms.style.position = "static"; /* on a phone the line of terms stands over the tables */
     drawCurves();
     const [now, other] = inBothColours(paintStep), twins = [...other.querySelectorAll("*")], classes = new Map();
     [...now.querySelectorAll("*")].forEach((shape, n) => {
@@ -36,7 +37,7 @@ function stepAsSvg() {
         shape.setAttribute("class", classes.get(rule));
     });
     const rules = [...classes].map(([rule, name]) => `.${name}{${rule}}`);
-    byId("terms").style.position = "";
+    if (terms) terms.style.position = "";
     drawCurves();
     now.firstChild.after(svg("style", {}, `@media(prefers-color-scheme:${isDark() ? "light" : "dark"}){${rules.join("")}}`));
     return now;
@@ -65,10 +66,11 @@ function inBothColours(paint) {
 
 function paintStep() {
     const box = each => each.getBoundingClientRect(), below = byId("below"), tape = byId("picture"), { lesson } = state,
-        frame = box(below), parts = [...below.querySelectorAll(SAVED)];
+        isOfCard = isCard(stepNow()), parts = [...below.querySelectorAll(isOfCard ? CARD : SAVED)],
+        frame = isOfCard ? { left: box(parts[0]).left - APART, width: box(parts[0]).width + 2 * APART } : box(below);
     const top = Math.min(...parts.map(each => box(each).top)), bottom = Math.max(...parts.map(each => box(each).bottom));
-    const down = tape.offsetHeight && tape.offsetHeight + APART; /* of the step; 0: the tape is hidden */
-    const width = Math.ceil(Math.max(frame.width, tape.scrollWidth)), height = Math.ceil(down + bottom - top + 2 * APART);
+    const down = !isOfCard && tape.offsetHeight && tape.offsetHeight + APART; /* of the step; 0: the tape is hidden, or left out */
+    const width = Math.ceil(Math.max(frame.width, isOfCard ? 0 : tape.scrollWidth)), height = Math.ceil(down + bottom - top + 2 * APART);
     const { backgroundColor, fontFamily } = getComputedStyle(document.body),
         { borderBottomColor } = getComputedStyle(byId("bar"));
     return svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${height}`, width, height,
@@ -78,7 +80,7 @@ function paintStep() {
         svg("rect", { width, height, ...paintOf("fill", backgroundColor) }),
         ...(down ? shapesIn(tape, { x: frame.left - tape.scrollLeft, y: box(tape).top - APART / 2 }) : []),
         ...(down ? [svg("path", { d: `M0 ${down}H${width}`, ...paintOf("stroke", borderBottomColor) })] : []),
-        ...[byId("curves"), ...parts].flatMap(part => shapesIn(part, { x: frame.left, y: top - down - APART })));
+        ...[byId("curves"), ...parts].filter(Boolean).flatMap(part => shapesIn(part, { x: frame.left, y: top - down - APART })));
 }
 
 const property = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -19,7 +19,7 @@ function drawShare() {
     const link = [el("h2", {}, "A link to what you see"), el("div", { class: "fields" }, input, button("copy", copy),
         !isPlaying() && el("label", {}, presents, "in present mode"), said)];
     if (isPlaying()) return link;
-    return [...link, el("div", { class: "buttons" }, button("save this step as SVG", saveStep, { disabled: !picture }),
+    return [...link, el("div", { class: "buttons" }, button("save this step as SVG", saveStep, { disabled: !picture && !byId("print-card") }),
         button("print the lesson", () => printAs("lesson")), button("print a worksheet", () => printAs("worksheet"))),
     el("p", {}, "A worksheet has all steps, with every computed table left empty; the answers begin on a page of their own.")];
 }

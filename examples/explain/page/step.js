@@ -7,9 +7,9 @@ function drawStep() {
     const box = byId("step"), step = stepNow(), below = byId("below");
     state.asked = askedKey();
     below.classList.remove("full");
-    if (step.kind === "cover") {
+    if (step.kind === "cover" || isCard(step)) {
         picture = null;
-        return drawCover(box);
+        return isCard(step) ? drawCard(box, step) : drawCover(box);
     }
     if (isTrying()) {
         picture = null;
@@ -81,6 +81,7 @@ function settle(least = LEAST_ROW, isWhole = false) {
     const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
         limit = innerHeight - 6;
     below.classList.remove("small");
+    if (isCard(stepNow()) && innerWidth >= 1100) return Math.max(0, lowest([byId("step").lastChild]) - limit);
     if (!picture || innerWidth < 1100) return 0;
     if (isNudging()) {
         below.classList.toggle("small", endOfAll() > limit);

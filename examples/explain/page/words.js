@@ -12,6 +12,7 @@ const sentenceOf = ({ kind, unit, sentence = "" }) => sentence +
 function drawWords() {
     const box = byId("words"), step = stepNow();
     if (step.kind === "cover") return fill(box);
+    if (isCard(step)) return drawWordsOfCard(box, step);
     if (isRuleHidden(step)) return drawWordsOfExercise(box, step);
     if (isTrying()) return fill(box, drawWordsOfTry(experimentAt(step)));
     const planted = plantedAt(step);
@@ -70,5 +71,5 @@ function drawEnd() {
     return el("div", { class: "end" }, number ? el("p", { id: "end" }, "The end of this lesson. ", answered, tallyOfRules(),
         next && next.number ? el("a", { href: "#" + next.name }, `Next: ${next.title}`)
             : el("a", { href: "#play" }, "Next: train a model in the playground"))
-        : el("p", { id: "end" }, "The end. ", lesson.back), drawToExercise());
+        : el("p", { id: "end" }, "The end. ", lesson.back), drawToExercise(lesson));
 }

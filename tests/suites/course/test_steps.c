@@ -7,6 +7,7 @@
  * evaluated as it is printed. */
 #include "../common.h"
 
+#include "../../../examples/explain/card.h"
 #include "../../../examples/explain/check.h"
 #include "../../../examples/explain/lesson.h"
 #include "../../../examples/explain/reasons.h"
@@ -990,7 +991,7 @@ static void expect_step(const Json *data, const Step *step) {
     Formula f;
     const Json *cells = json_get(data, "cells");
     ck_assert_str_eq(json_text(data, "at", ""), step->name);
-    if (step->phase == STEP_COVER) return;
+    if (step->unit < 0) return;
     formula_of(&plan, step, &f);
     ck_assert_str_eq(json_text(data, "title", ""), f.title);
     if (step->unit < 0) return;
@@ -1019,6 +1020,49 @@ START_TEST(data_of_the_page) {
     }
     free(page);
     free(text);
+}
+END_TEST
+
+/* ---- the card -------------------------------------------------------------------------------- */
+
+/* It is the last step of each lesson, has four to seven lines, and tells no rule: what it says is
+ * the forward line, and why. */
+START_TEST(cards) {
+    CardTask task;
+    for (int part = 0; open_part(_i, part, false); part++) {
+        int n = 0;
+        ck_assert_int_eq(plan_find(&plan, "card", false), plan.num_steps - 1);
+        for (; card_task(&plan, n, &task); n++) {
+            ck_assert(*task.name == 'd' && strstr(task.forward, " = ") && *task.why);
+            ck_assert_ptr_null(strstr(task.forward, task.name));
+            ck_assert_ptr_null(strpbrk(task.why, "@="));
+            ck_assert_ptr_nonnull(plan.tape.tensors[task.tensor].grad);
+        }
+        ck_assert_msg(n >= 4 && n <= 7, "lesson %d: %d lines", cases[_i].number, n);
+        close_plan();
+    }
+}
+END_TEST
+
+START_TEST(card_of_lesson_2) {
+    static const char *const lines[][3] = {
+        {"dV", "`Y` = `A` `V`", "each number of `V` met a column of `A`"},
+        {"dA", "`Y` = `A` `V`", "each number of `A` met a row of `V`"},
+        {"dZ", "`A` = softmax(`Z`)", "where one number of `A` rises, the others of its row sink"},
+        {"dS", "`Z` = 0.5 `S`", "times 0.5 forward, times 0.5 back"},
+        {"dQ", "`S` = `Q` `K'`", "each number of `Q` met a row of `K'`"},
+        {"dK", "`S` = `Q` `K'`", "each number of `K` met a column of `Q`"},
+    };
+    CardTask task;
+    ck_assert(open_part(1, 0, false));
+    for (int n = 0; n < COUNT(lines); n++) {
+        ck_assert(card_task(&plan, n, &task));
+        ck_assert_str_eq(task.name, lines[n][0]);
+        ck_assert_str_eq(task.forward, lines[n][1]);
+        ck_assert_str_eq(task.why, lines[n][2]);
+    }
+    ck_assert(!card_task(&plan, COUNT(lines), &task));
+    close_plan();
 }
 END_TEST
 
@@ -1224,6 +1268,8 @@ int main(void) {
     tcase_add_loop_test(tcase, checks_and_reasons_of_lessons, 0, CASES);
     tcase_add_test(tcase, sentences);
     tcase_add_loop_test(tcase, data_of_the_page, 0, CASES);
+    tcase_add_loop_test(tcase, cards, 0, CASES);
+    tcase_add_test(tcase, card_of_lesson_2);
     tcase_add_test(tcase, wrong_rules);
     tcase_add_test(tcase, reasons_beside_wrong_rules);
     tcase_add_test(tcase, kinds_of_other_ops);

@@ -1,0 +1,82 @@
+/* card.c - what the card of a lesson asks: see card.h. */
+#include "card.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The part of a gradient that a line gives; through K', which only moves the numbers of K, that of
+ * the line which reads K'. */
+static const Part *use_of(const RuledTape *tape, const Part *part) {
+    const RuledLine *line = &tape->lines[part->line];
+    const Part *only = NULL;
+    for (int l = part->line + 1; l < tape->num_lines && line->moves; l++)
+        for (int n = 0; n < tape->lines[l].num_parts; n++)
+            if (tape->lines[l].parts[n].x == line->out) only = &tape->lines[l].parts[n];
+    return only && tape->tensors[line->out].parts == 1 ? only : part;
+}
+
+/* The rule of a line forward, as its step says it. */
+static void add_forward(Plan *plan, int line, char forward[FORMULA_TEXT]) {
+    Formula f;
+    for (int s = 0; s < plan->num_steps; s++) {
+        const Step *step = &plan->steps[s];
+        if (step->phase != STEP_FORWARD || plan->units[step->unit].name) continue;
+        if (plan->units[step->unit].first != line) continue;
+        formula_of(plan, step, &f);
+        const size_t n = strlen(forward);
+        snprintf(forward + n, FORMULA_TEXT - n, "%s%s", n ? ",  " : "", f.title);
+    }
+}
+
+TENSOR_PRINTF(2, 3) static void say(char why[CARD_WHY], const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, CARD_WHY, format, arguments);
+    va_end(arguments);
+}
+
+/* y[n, m] = sum over k of a[n, k] b[k, m]: a number of a meets row k of b, one of b column k of a.
+ * Where b is transposed, columns stand as rows. */
+static void say_product(const Plan *plan, const RuledLine *line, int k, bool turned,
+                        char why[CARD_WHY]) {
+    char own[NAME_TEXT], other[NAME_TEXT];
+    const Product *p = &line->product;
+    const bool by_a = k == p->a;
+    name_of_tensor(plan, line->in[k], turned, own);
+    name_of_tensor(plan, line->in[by_a ? p->b : p->a], false, other);
+    say(why, "each number of `%s` met a %s of `%s`", own, by_a && !p->flipped ? "row" : "column",
+        other);
+}
+
+static void say_part(const Plan *plan, const Part *part, bool turned, char why[CARD_WHY]) {
+    char y[NAME_TEXT], factor[NUMBER_TEXT];
+    const RuledLine *line = &plan->tape.lines[part->line];
+    const bool is_factor =
+        line->product.P > 0 && (part->k == line->product.a || part->k == line->product.b);
+    name_of_tensor(plan, part->y, false, y);
+    constant_text(part->constant, factor);
+    if (is_factor) say_product(plan, line, part->k, turned, why);
+    else if (part->kind == RULE_SOFTMAX)
+        say(why, "where one number of `%s` rises, the others of its row sink", y);
+    else if (part->copies) say(why, "used again and again: its terms are added");
+    else if (part->is_constant) say(why, "times %s forward, times %s back", factor, factor);
+    else say(why, "each number by its own derivative");
+}
+
+bool card_task(Plan *plan, int n, CardTask *task) {
+    const RuledTape *tape = &plan->tape;
+    const Json *tensor = json_at(json_get(plan->lesson, "card"), n);
+    const Part *parts[MOST_PARTS];
+    if (!tensor) return false;
+    *task = (CardTask){.tensor = (int)tensor->number};
+    name_of_gradient(plan, task->tensor, false, task->name);
+    const int count = parts_of(plan, task->tensor, parts, MOST_PARTS);
+    for (int i = count < MOST_PARTS ? count - 1 : MOST_PARTS - 1; i >= 0; i--) {
+        const Part *use = use_of(tape, parts[i]);
+        add_forward(plan, use->line, task->forward);
+        say_part(plan, use, use != parts[i], task->why);
+    }
+    if (count > 1) say(task->why, "%d uses, %d terms", count, count);
+    return true;
+}

@@ -1,0 +1,150 @@
+/* card.js - what tests/page/test appends to a copy of a page, behind common.js: it writes the lines of each lesson's card, wrong
+ * ones and right ones, in any order, and looks at the card that they become. WALK.lessons: their names; WALK.refused: the page
+ * has no library, and must say this. */
+
+const RIGHT = {
+    1: { dA: "dY @ V'", dS: "A * (dA - sum(A * dA))", "d(U^2)": "-dS / 2", dU: "-U * dS", dw: "sum0(sum(dU * D))" },
+    2: { dV: "A' @ dY", dA: "dY @ V'", dZ: "A * dA - A * sum(A * dA)", dS: "dZ / sqrt(d)", dQ: "dS @ K", dK: "dS' @ Q" },
+    3: { dV: "A' @ dY", dA: "dY @ V'", dZ: "A * (dA - sum(A * dA))", dS: "dZ / sqrt(d)", dQ: "dS @ K", dK: "dS' @ Q" },
+    "3b": { dB: "dY @ V'", dF: "B * (dB - sum(B * dB))", dA: "dY @ V'", dV: "(A + B)' @ dY", dZ: "A * (dA - sum(A * dA)) + (1 - ignored) * dF", dS: "dZ / sqrt(d)" },
+    4: { dV: "A_p' @ dY", dA_p: "dY @ V'", dA: "kept * dA_p / (1 - p)", dZ: "A * (dA - sum(A * dA))", dK: "dS' @ Q", dW_q: "dQ' @ x", dx: "dQ @ W_q + dK @ W_k + dV @ W_v" },
+    5: { dC: "dY @ W_o", dW_o: "dY' @ C", dY_h: "dG * gate", dgate: "sum(sum(dG * Y_h)')", dA: "dY_h @ V_h'", dV_h: "A' @ dY_h", dZ: "A * (dA - sum(A * dA))" },
+    6: { dW_2: "dY' @ H", db_2: "sum0(dY)", dH: "dY @ W_2", dP: "dH * H / P", dA: "dO @ x'", dS: "scale * A * (dA - sum(A * dA))", dW_q: "dQ' @ x" },
+};
+const lines = () => stepNow().lines, fieldOf = n => $(`#line-${n}`), saidOf = n => $(`#said-${n}`).textContent.replace(/\u00a0/g, " ");
+const tally = () => $("#step .rule .soft")?.textContent;
+
+/* As a reader types it; Enter submits the form. */
+function write(n, formula) {
+    const field = fieldOf(n);
+    field.focus();
+    field.value = formula;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    field.form.requestSubmit();
+}
+
+/* All that the page has but its data, and what stands in its fields. */
+const anywhere = () => [...document.body.querySelectorAll("*")].filter(each => !/^(SCRIPT|STYLE)$/.test(each.tagName))
+    .map(each => [...each.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data).join("") + [...each.attributes].map(({ value }) => value).join(" ") + (each.value ?? "")).join("\n");
+
+/* No line has an answer that can be read anywhere: as it is typed, as the library says it, as the page sets it. */
+function expectNoAnswer(what, answers) {
+    const text = anywhere(), set = $("#below").textContent;
+    for (const { shown, typeset } of answers) {
+        expect(shown.length < 5 || !text.includes(shown), `${what}: ${shown} stands in the page`);
+        expect(!set.includes(typeset), `${what}: ${typeset} can be read`);
+    }
+}
+
+async function writeCard(name) {
+    const right = RIGHT[name], what = `card ${name}`;
+    localStorage.clear();
+    cards.clear();
+    for (const { kind, id } of state.lesson.steps.slice()) if (kind === "backward") { /* the box has shown right rules */
+        await go(`#${name}/${id}`);
+        press("w");
+        press("Escape", document.activeElement);
+    }
+    await go(`#${name}/card`);
+    expect(lines().map(line => line.name).join() === Object.keys(right).join(), `${what} asks for ${lines().map(line => line.name)}`);
+    expect(tally() === `0 of ${lines().length}` && $("#count").textContent === "the card", `${what} begins with ${tally()}`);
+    const answers = Controls.judgeCard(lines().map(line => `${line.name}: ${right[line.name]}`)).map(({ name: of, shown }) => ({ shown, typeset: typesetRule(of, shown).map(each => each.textContent ?? each).join("") }));
+    expectNoAnswer(what, answers);
+    lines().forEach(({ tensor }, n) => {
+        const { panels, rows, columns } = state.lesson.tape.tensors[tensor], field = fieldOf(n), label = field.labels[0].textContent;
+        expect(label.includes(rows * columns * panels === 1 ? "one number" : `${rows} × ${columns}`), `${what}: the size of ${label}`);
+        expect(field.value === "" && !field.disabled && parseFloat(getComputedStyle(field).fontSize) >= 16, `${what}, ${label}: the field`);
+        press("ArrowLeft", field);
+    });
+    expect(where() === `#${name}/card`, `${what}: an arrow in a field leads to ${where()}`);
+    lookWide();
+    const wide = innerWidth >= 1100, end = $("#step .card-lines").getBoundingClientRect().bottom + scrollY;
+    expect(!wide || end <= innerHeight, `${what}: the lines end at ${end} of ${innerHeight}`);
+    for (let n = lines().length - 1; n >= 0; n--) {
+        const { name: of } = lines()[n], done = lines().length - 1 - n;
+        write(n, of);
+        expect(/is what this line is to say/.test(saidOf(n)) && document.activeElement === fieldOf(n), `${what}: ${of} for ${of} says ${saidOf(n)}`);
+        write(n, `2 * (${right[of]})`);
+        expect(/Not yet.*\?$/.test(saidOf(n)) && fieldOf(n).getAttribute("aria-invalid") === "true" && tally() === `${done} of ${lines().length}`, `${what}: twice ${of} says ${saidOf(n)}`);
+        expectNoAnswer(`${what}, ${of}`, answers.slice(0, n));
+        write(n, n % 2 ? `${of} = ${right[of]}` : ` ${right[of]} `);
+        if (n) expect(fieldOf(n).readOnly && fieldOf(n).value === right[of] && document.activeElement === fieldOf(0) && tally() === `${done + 1} of ${lines().length}`, `${what}: ${of} = ${right[of]} says ${saidOf(n)}, ${tally()}`);
+        expect($("#announce").textContent === `${of}: right`, `${what}: a right line is announced as ${$("#announce").textContent}`);
+    }
+    expectCard(what, answers);
+    report.written = (report.written || 0) + lines().length;
+}
+
+/* The card: each rule with its line forward, on paper alone, as a picture, kept, and empty once more. */
+function expectCard(what, answers) {
+    const keep = $("#step .keep"), rows = all("#step .keep tbody tr");
+    expect(keep && rows.length === lines().length && !$("#step form") && document.activeElement === $("#print-card"), `${what}: no card comes`);
+    if (!keep) return;
+    for (const { typeset } of answers) expect(keep.textContent.includes(typeset), `${what} has no ${typeset}`);
+    expect(rows.every(row => row.lastChild.textContent.length > 5), `${what}: a rule has no reason`);
+    lookWide();
+    const bottom = keep.getBoundingClientRect().bottom + scrollY;
+    expect(innerWidth < 1100 || bottom <= innerHeight, `${what} ends at ${bottom} of ${innerHeight}`);
+    const saved = stepAsSvg().textContent;
+    expect(saved.includes("backward") && saved.includes("why") && !saved.includes("matmul"), `${what} is saved as ${saved.slice(0, 60)}`);
+    printed = "card";
+    drawPaper();
+    expect($("#paper .keep") && $("#paper").children.length === 1 && !$("#paper .tab"), `${what} is not printed alone`);
+    clearPaper();
+    cards.clear(); /* another visit */
+    draw();
+    expect($("#step .keep"), `${what} is not kept`);
+    all("#step .buttons button").find(each => each.textContent === "once more, empty").click();
+    expect(tally() === `0 of ${lines().length}` && document.activeElement === fieldOf(0) && all("#step input").every(each => !each.value), `${what} is not empty once more`);
+    expectNoAnswer(`${what}, empty`, answers);
+    cards.clear();
+    draw();
+    expect(tally() === `0 of ${lines().length}`, `${what}: the store is not emptied`);
+}
+
+/* Mistakes, other numbers, and a store that is refused. */
+async function writeOthers() {
+    const { getItem, setItem } = Storage.prototype;
+    Storage.prototype.getItem = Storage.prototype.setItem = () => { throw new Error("refused"); };
+    cards.clear();
+    await go("#2/card");
+    for (const [n, formula, words] of [[1, "dY @ V", "At character 4: dY is 2 × 2 and V is 3 × 2: @ needs equal inner sizes. It is dY times V, where V is not transposed. Which"],
+        [2, "A * dA - sum(A * dA)", "the difference needs a bracket. Where"], [5, "Q’ @ dS", "The formula is 4 × 3 and the gradient must be 3 × 4. It is QT times dS"],
+        [3, "dZ", "It is dZ, without the factor 0.5."], [0, "", "Write a formula first."], [4, "dS @", "At the end: the formula ends"]]) {
+        write(n, formula);
+        expect(saidOf(n).replace("ᵀ", "T").includes(words), `${formula}: ${saidOf(n)}`);
+    }
+    lookWide();
+    await go("#2/f3");
+    await go("#2/card");
+    expect(fieldOf(1).value === "dY @ V" && /not transposed/.test(saidOf(1)), "what was written is lost in this visit");
+    fieldOf(0).value = "A' @";
+    fieldOf(0).dispatchEvent(new Event("input", { bubbles: true }));
+    fieldOf(0).focus();
+    rebuild();
+    expect(fieldOf(0).value === "A' @" && document.activeElement === fieldOf(0), "another width takes what is typed, or the focus");
+    await go("#2/card&keys=2&size=2&rule=softmax");
+    write(1, "dY @ V");
+    expect(/It is dY times V/.test(saidOf(1)) && !/size/.test(saidOf(1)), `square tables: ${saidOf(1)}`);
+    write(2, "A * dA");
+    expect(/without the sum/.test(saidOf(2)), "a planted rule makes a card's line right");
+    await go("#5/card");
+    write(2, "dG");
+    expect(/right for these numbers, but not for all/.test(saidOf(2)), `right by chance: ${saidOf(2)}`);
+    Object.assign(Storage.prototype, { getItem, setItem });
+}
+
+async function beRefused() {
+    await go("#2/card");
+    expect(lines().length === 6 && all("#step input").every(each => each.disabled) && $("#words").textContent.includes(WALK.refused), `without the library: ${$("#words").textContent}`);
+    lookWide();
+}
+
+begin(async () => {
+    if (WALK.refused) return beRefused();
+    for (const name of WALK.lessons) {
+        await go(`#${name}`);
+        await writeCard(name);
+    }
+    if (WALK.lessons.includes("5")) await writeOthers();
+});
