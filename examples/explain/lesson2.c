@@ -322,26 +322,25 @@ static void run_root(Experiment *x) {
     tensor_release(dy);
 }
 
-/* Attention with b added to every number of K; the gradients go to the leaves. */
-static Tensor *attend(Tensor *const taken[4], Tensor *k, Tensor *b, double scale) {
-    Tensor *keys = ag_add(k, b);
-    Tensor *z = ag_name(ag_scale(ag_matmul(taken[0], ag_transpose(keys, 0, 1)), scale), "z");
-    Tensor *a = ag_name(ag_softmax(z, 1), "a");
-    ag_backward(lesson_loss(ag_matmul(a, taken[2]), taken[3]));
-    return z;
+/* Attention with b added to every number of K: the scores, and their weights. The gradients go to
+ * the leaves. */
+static void attend(Tensor *const taken[4], Tensor *k, Tensor *b, double scale, Tensor *made[2]) {
+    made[0] = ag_scale(ag_matmul(taken[0], ag_transpose(ag_add(k, b), 0, 1)), scale);
+    made[1] = ag_softmax(made[0], 1);
+    ag_backward(lesson_loss(ag_matmul(made[1], taken[2]), taken[3]));
 }
 
 enum { BIAS_KEYS = EXPERIMENT_ROWS - 1, BIAS_COLUMNS = 4 };
 
 /* A row for each key: its score, its weight, and its row of dk, of which the last row has the sum.
  */
-static void show_keys(Experiment *x, const Tensor *z, const Tensor *dk, const Tensor *dbias) {
+static void show_keys(Experiment *x, Tensor *const made[2], const Tensor *dk, const Tensor *dbias) {
     const LessonOptions *o = &x->lesson->options;
     const int64_t K = o->keys, d = o->size, first = last_query(x->lesson) * K;
     double sum = 0;
     for (int64_t k = 0; k < K; k++) {
-        const double weight = lesson_value("a", first + k);
-        experiment_number(x, lesson_element(z, first + k), 3);
+        const double weight = lesson_element(made[1], first + k);
+        experiment_number(x, lesson_element(made[0], first + k), 3);
         experiment_number(x, weight, 3);
         for (int64_t c = 0; c < d && c < BIAS_COLUMNS; c++)
             experiment_number(x, lesson_element(dk, k * d + c), 3);
@@ -373,9 +372,10 @@ static void run_key_bias(Experiment *x) {
         tape_begin();
         Tensor *bias = ag_requires_grad(tape_own(tensor_full(SHAPE(d), b)));
         Tensor *k = ag_requires_grad(tape_own(tensor_clone(x->taken[1])));
-        const Tensor *z = attend(x->taken, k, bias, lesson_scale(l));
+        Tensor *made[2];
+        attend(x->taken, k, bias, lesson_scale(l), made);
         experiment_position(x, "%d", b);
-        if (!tensor_error()) show_keys(x, z, k->grad, bias->grad);
+        if (!tensor_error()) show_keys(x, made, k->grad, bias->grad);
         experiment_says(
             x, "A bias adds the same to all scores of a row, and softmax sees only their "
                "differences: no weight moves. Its gradient is 0 but for rounding, so it never "

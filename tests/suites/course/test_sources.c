@@ -151,6 +151,7 @@ static const struct {
     {"lesson 2", "loss", "backward", "sum_backward", "ag_expand_to_x"},
     {"lesson 2", "K'", "model", "build", "ag_transpose(k, 0, 1), \"K'\""},
     {"lesson 2", "E", "model", "lesson_loss", "ag_sub(y, t)"},
+    {"lesson 3", "counted", "model", "lesson_loss_of_rows", "counts"},
     {"lesson 3", "A", "backward", "masked_softmax_dx", "Where y is 0, dx is exactly 0"},
     {"lesson 3", "A", "model", "build", "ag_attention_weights("},
     {"lesson 3\nno-mask 1", "A", "model", "build", "ag_softmax("},
