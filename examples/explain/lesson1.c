@@ -280,7 +280,11 @@ static void show_errors(Experiment *x, double h, double slope) {
         (loss_beside(x, h, F64) - loss_beside(x, -h, F64)) / (2 * h) / slope - 1,
         (loss_beside(x, h, F32) - loss_beside(x, -h, F32)) / (2 * h) / slope - 1,
         (relu_at(at + h) - relu_at(at - h)) / (2 * h) - 1};
-    for (int i = 0; i < 3; i++) experiment_cell(x, errors[i] == 0 ? "0" : "%.0e", fabs(errors[i]));
+    for (int i = 0; i < 3; i++) {
+        const double error = fabs(errors[i]);
+        if (error == 0) experiment_cell(x, "0");
+        else experiment_cell(x, error < 0.1 ? "%.0e" : "%.1f", error);
+    }
 }
 
 static void run_check(Experiment *x) {

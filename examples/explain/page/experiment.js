@@ -30,7 +30,7 @@ function drawExperiment(box) {
         value: String(state.trying < 0 ? start : state.trying), oninput: () => show(Number(slider.value)) });
     function show(n) {
         state.trying = n;
-        label.textContent = figure(positions[n].label);
+        label.textContent = typeset(positions[n].label);
         slider.setAttribute("aria-valuetext", label.textContent);
         fill(table, drawTried(experimentAt(stepNow()), positions[n].cells));
         fill(says, prose(positions.slice(0, n + 1).findLast(each => each.says).says));
@@ -52,9 +52,5 @@ function drawTried({ rows, columns, kinds }, cells) {
 /* A share is a bar behind its number; the places of one word have one shade. */
 function drawTriedCell(text, kind, rows) {
     const share = kind === "s" ? Number(text) || 0 : kind === "w" ? rows.indexOf(text.replace(/ \d+$/, "")) / rows.length : 0;
-    return el("td", { class: { s: "share", w: "place" }[kind], "--share": share.toFixed(3) }, figure(text));
+    return el("td", { class: { s: "share", w: "place" }[kind], "--share": share.toFixed(3) }, typeset(text));
 }
-
-/* "2e-11" as 2·10⁻¹¹ */
-const figure = text => typeset(text.replace(/^1e-0*(\d+)$/, (_, n) => "10" + superscript("-" + n))
-    .replace(/e-0*(\d+)$/, (_, n) => "·10" + superscript("-" + n)));
