@@ -384,9 +384,9 @@ static void find_key_steps(Plan *plan) {
     int last[2] = {0, 0}, shown = 0;
     for (int i = 1; i < plan->num_steps; i++) {
         shown += plan_shows(plan, &plan->steps[i], false);
-        if (plan->steps[i].unit < 0) plan->steps[i].is_key = true;
+        plan->steps[i].is_key = plan->steps[i].unit < 0;
         for (int open = 0; open < 2; open++)
-            if (plan_shows(plan, &plan->steps[i], open)) last[open] = i;
+            if (plan->steps[i].unit >= 0 && plan_shows(plan, &plan->steps[i], open)) last[open] = i;
     }
     plan->is_long = shown > MANY_STEPS;
     plan->steps[0].is_key = plan->steps[last[0]].is_key = plan->steps[last[1]].is_key = true;

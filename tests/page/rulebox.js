@@ -128,7 +128,7 @@ async function oldAddresses() {
 
 /* Wrong rules without a name, one that is no gradient, and one that is right for these numbers only. */
 async function otherRules() {
-    const wrong = [["2/b3.0", "y * y * dy", /^Wrong\. d/], ["2/b3.0", "dA * dA", /Wrong\. It does not double when dA doubles/], ["2/b3.0", "-y * (dy - sum(y * dy))", /the other sign/],
+    const wrong = [["2/b3.0", "y * y * y * dy", /^Wrong\. d/], ["2/b3.0", "dA * dA", /Wrong\. It does not double when dA doubles/], ["2/b3.0", "-y * (dy - sum(y * dy))", /the other sign/],
         ["2/b4.1", "0", /It is 0 everywhere/], ["4/b7.0", "dA_p * kept", /no rescale/], ["4/b1.0", "dK @ W_k'", /dx w transposed/], ["2/b2.0", "dZ", /no scale/], ["6/b5.2", "sum0(dP) / 4", /db mean/]];
     for (const [at, formula, words] of wrong) {
         await openAt("#" + at);

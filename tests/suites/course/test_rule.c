@@ -830,6 +830,7 @@ static const struct {
     {"lesson 4\nrule A_p: dA_p * (1 - kept) / (1 - p)", "wrong", "inverted_mask"},
     {"lesson 4\nrule Q.dx: dQ @ W_q", "right", ""},
     {"lesson 4\nrule K.dx: dK @ W_k'", "wrong", "dx_w_transposed"},
+    {"lesson 4\nrule W_k: dK' @ x", "right", ""}, /* dK, transposed; not the gradient of K' */
     {"lesson 4\nrule W_q: x' @ dQ", "wrong", "dw_transposed_indices"},
     {"lesson 4\nrule Z: dZ * s * s", "wrong", "squared"},
     {"lesson 6\nrule W_1.weight: dP' @ output", "right", ""},
