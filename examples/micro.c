@@ -356,13 +356,6 @@ static void answer(const char *word, Cache *cache) {
     putchar('\n');
 }
 
-static void answer_with_cache(const char *word) {
-    Cache cache = new_cache();
-    answer(word, &cache);
-    release(cache.key);
-    release(cache.value);
-}
-
 /* Where each letter of the answer looks. */
 static void print_map(const char *word) {
     const Example e = example_of(word);
@@ -390,8 +383,11 @@ int main(void) {
         if (step % 20 == 0) printf("step %3d: loss %.4f\n", step, loss);
     }
     for (int i = 0; i < 3; i++) {
-        answer_with_cache(words[i]);
+        Cache cache = new_cache();
+        answer(words[i], &cache);
         answer(words[i], NULL);
+        release(cache.key);
+        release(cache.value);
     }
     print_map("attention");
     for (int i = 0; i < WEIGHTS; i++) release(weight[i]);

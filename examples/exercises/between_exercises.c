@@ -122,18 +122,12 @@ const Exercise exercise_mean_variance = {
     int K, int D, double dx[K], double dv[K][D], const double x[K], const double v[K][D],          \
         const double dy[D]
 
-static void fill_weights(int K, double p[K], const double x[K]) {
-    for (int j = 0; j < K; j++) p[j] = x[j];
-    softmax_of(K, p, 1, NULL);
-}
-
 /* dv = p dy' and dx = p (v dy - share), where share is subtracted from every dp. */
 typedef enum { SUM_OF_P_DP, NOTHING, SUM_OF_DP, MEAN_OF_DP } Share;
 static void weighted_with(Share share, const double *weights, WEIGHTED_MEAN) {
     double p[K], dp[K], sum = 0;
-    fill_weights(K, p, x);
-    if (weights)
-        for (int j = 0; j < K; j++) p[j] = weights[j];
+    for (int j = 0; j < K; j++) p[j] = weights ? weights[j] : x[j];
+    if (!weights) softmax_of(K, p, 1, NULL);
     for (int j = 0; j < K; j++) {
         dp[j] = 0;
         for (int d = 0; d < D; d++) {
@@ -145,22 +139,20 @@ static void weighted_with(Share share, const double *weights, WEIGHTED_MEAN) {
     }
     for (int j = 0; j < K; j++) dx[j] = p[j] * (dp[j] - (share == MEAN_OF_DP ? sum / K : sum));
 }
-static void weighted_no_sum(WEIGHTED_MEAN) { weighted_with(NOTHING, NULL, K, D, dx, dv, x, v, dy); }
-static void weighted_plain_sum(WEIGHTED_MEAN) {
-    weighted_with(SUM_OF_DP, NULL, K, D, dx, dv, x, v, dy);
-}
-static void weighted_mean_of_dp(WEIGHTED_MEAN) {
-    weighted_with(MEAN_OF_DP, NULL, K, D, dx, dv, x, v, dy);
-}
+#define WEIGHTED(name, share, weights)                                                             \
+    static void weighted_##name(WEIGHTED_MEAN) {                                                   \
+        weighted_with(share, weights, K, D, dx, dv, x, v, dy);                                     \
+    }
+WEIGHTED(no_sum, NOTHING, NULL)
+WEIGHTED(plain_sum, SUM_OF_DP, NULL)
+WEIGHTED(mean_of_dp, MEAN_OF_DP, NULL)
+WEIGHTED(x_for_p, SUM_OF_P_DP, x)
 static void weighted_no_softmax(WEIGHTED_MEAN) {
     weighted_with(SUM_OF_P_DP, NULL, K, D, dx, dv, x, v, dy);
     for (int j = 0; j < K; j++) {
         dx[j] = 0;
         for (int d = 0; d < D; d++) dx[j] += dy[d] * v[j][d];
     }
-}
-static void weighted_x_for_p(WEIGHTED_MEAN) {
-    weighted_with(SUM_OF_P_DP, x, K, D, dx, dv, x, v, dy);
 }
 static void weighted_not_divided(WEIGHTED_MEAN) {
     double weight[K], max = x[0];

@@ -55,13 +55,6 @@ static double factor_of(const Pair *p) {
     return fabs(p->right[at]) > 1e-6 ? p->x[at] / p->right[at] : (double)NAN;
 }
 
-/* The first element that is NaN and should be a number; -1 if there is none. */
-static int64_t first_nan(const Pair *p) {
-    for (int64_t i = 0; i < p->n; i++)
-        if (isnan(p->x[i]) && !isnan(p->right[i])) return i;
-    return -1;
-}
-
 /* Element i of the right output, transposed (a square array) or shifted. */
 static double transposed(const Pair *p, int64_t i) {
     return p->right[i % p->columns * p->columns + i / p->columns];
@@ -306,7 +299,7 @@ static void say_nan(const Exercise *e, const Call *call, int array, const Pair *
                     char *text, size_t size) {
     char name[64], sizes[128];
     int beside = 0;
-    const int64_t i = first_nan(p);
+    const int64_t i = first_nan(p->n, p->x, p->right);
     const NanSource source = nan_source(p->x[i], &beside);
     const Parameter *read = exercise_array(e, beside);
     element_name(e, call, array, i, name, sizeof name);
@@ -421,7 +414,7 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
     for (int i = 0; i < right->n; i++) {
         if (trial->result[i].call < 0) continue;
         const Pair p = pair_of(e, trial, right, i, array);
-        const bool has_nan = first_nan(&p) >= 0;
+        const bool has_nan = first_nan(p.n, p.x, p.right) >= 0;
         if (i == here && !has_nan) shown = p;
         if (has_nan && (nan < 0 || i == here)) nan = i;
         f.nans += has_nan;

@@ -65,6 +65,12 @@ NanSource nan_source(double nan, int *array) {
     return place < GUARD ? NAN_BEFORE : NAN_BEHIND;
 }
 
+int64_t first_nan(int64_t n, const double *x, const double *right) {
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(x[i]) && !isnan(right[i])) return i;
+    return -1;
+}
+
 void number_signed(char text[32], double number, int digits) {
     if (isnan(number)) snprintf(text, 32, "NaN");
     else if (number == 0) snprintf(text, 32, "0");

@@ -3,6 +3,7 @@
 #define TAPEHEAD_EXERCISES_NUMBERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Where a NaN comes from is in its bits, and arithmetic keeps them. harness.c fills what lies
  * beside an array, and what nobody has set, with such NaN's. */
@@ -17,6 +18,8 @@ typedef enum {
 } NanSource;
 NanSource nan_source(double nan, int *array); /* array: its number, if it is beside one */
 double nan_given(void);
+/* The first of n elements that is NaN, and right is not; -1 if there is none. */
+int64_t first_nan(int64_t n, const double *x, const double *right);
 
 /* Reads exactly n numbers with spaces or commas between; true and false are 1 and 0, and nan is a
  * number. False if the line has anything else. */

@@ -17,12 +17,13 @@
 static const char source[] = "source", around[] = "around";
 
 /* What is complete in attention.c; the right program has it, too. */
-static const char *const complete[] = {"matrix",        "release", "add_forward", "add_backward",
-                                       "embed_forward", "add",     "matmul",      "softmax",
-                                       "scores",        "mix",     "embed",       "cross_entropy"};
+static const char *const complete[] = {
+    "matrix", "release", "add_forward", "add_backward", "embed_forward", "add",
+    "matmul", "softmax", "scores",      "mix",          "embed",         "cross_entropy",
+    "alive",  "tape",    "length",      "weight",       "places"};
 enum { COMPLETE = sizeof complete / sizeof *complete };
 
-/* All functions, by their numbers. */
+/* All functions, and behind them what else has a name that the right program has, too. */
 static const char *function_name(int i) {
     return i < SCRATCH ? scratch_exercise(i)->function : complete[i - SCRATCH];
 }
@@ -107,8 +108,6 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
 
 /* ---- the student's file ---------------------------------------------------------------------- */
 
-static const char *const shared[] = {"alive", "tape", "length", "weight", "places"};
-
 /* The text as it is compiled for a function. */
 static bool write_source(const Place *place, const Exercise *e, const char *text) {
     enum { PRAGMAS = 4096 };
@@ -119,8 +118,6 @@ static bool write_source(const Place *place, const Exercise *e, const char *text
     at += (size_t)snprintf(whole, size, "#ifndef _WIN32\n");
     for (int i = 0; i < SCRATCH + COMPLETE; i++)
         at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", function_name(i));
-    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", shared[i]);
     snprintf(
         whole + at, size - at,
         "#endif\n#line 1 \"attention.c\"\n%s\n"

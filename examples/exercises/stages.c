@@ -327,13 +327,11 @@ static void offer_show(const Evidence *evidence, const Finding *f, char *text, s
 static bool has_nan(const Evidence *evidence) {
     const Calls *mine = &evidence->trial->calls;
     for (int c = 0; c < mine->n; c++)
-        for (int k = 0; exercise_array(evidence->e, k); k++) {
-            const double *x = mine->call[c].array[k];
-            if (!is_output(exercise_array(evidence->e, k))) continue;
-            for (int64_t i = 0; i < call_length(evidence->e, &mine->call[c], k); i++)
-                if (isnan(x[i]) && !isnan(((double *)evidence->right->call[c].array[k])[i]))
-                    return true;
-        }
+        for (int k = 0; exercise_array(evidence->e, k); k++)
+            if (is_output(exercise_array(evidence->e, k)) &&
+                first_nan(call_length(evidence->e, &mine->call[c], k), mine->call[c].array[k],
+                          evidence->right->call[c].array[k]) >= 0)
+                return true;
     return false;
 }
 

@@ -102,8 +102,9 @@ static Cache new_cache(void) {
     return cache;
 }
 
-static int forwards;
+static int forwards, backwards;
 static void count_forward(Matrix *y) { y->value[0] = ++forwards; }
+static void count_backward(Matrix *y) { backwards += y->rows; }
 static bool check_tape(void) {
     Matrix *x = M(1, 1, 3), *y = add(x, x), *z = y ? add(y, y) : NULL;
     const long before = alive - 2;
@@ -118,8 +119,10 @@ static bool check_tape(void) {
         clear();
     }
     SAME("x, dx with another x + x", LIST(*x->value, *x->grad), 3, 6);
-    y = record((Matrix){.rows = 1, .columns = 1, .forward = count_forward});
-    SAME("how often forward runs", y->value, 1);
+    y = record(OP(count, 1, 1, .a = x, .b = x)); /* no add */
+    SAME("how often its own forward runs", y->value, 1);
+    if (good) backward(y);
+    if (good) SAME("how often its own backward runs", LIST(backwards), 1);
     clear();
     return good;
 }
@@ -154,8 +157,10 @@ static void check_parts(void) {
     weight[QUERY]->value[WIDTH] = 4;
     weight[KEY]->value[0] = log(2);
     model(2, token, &p);
-    SAME("*weights of head 0, keys that grow: q and k?", p->value, 1, 0, 1 / 3., 2 / 3.);
-    SAME("*weights of head 1, all scores 0: HEADS?", p->value + 4, 1, 0, 0.5, 0.5);
+    SAME("*weights of head 0, key 1 is larger, all queries are 4: are QUERY and KEY right?",
+         p->value, 1, 0, 1 / 3., 2 / 3.);
+    SAME("*weights of head 1, all scores are 0: has softmax HEADS heads?", p->value + 4, 1, 0, 0.5,
+         0.5);
     clear();
 }
 /* Weights of 2 x 3 numbers, with others behind them that are not theirs. */
@@ -236,15 +241,15 @@ static void check(int stage) {
         y = compute(OP(matmul, 2, 1, .a = a, .b = b), NULL);
         z = compute(OP(matmul, 1, 2, .a = M(1, 3, 1, 2, 3), .b = t), NULL);
         SAME("y", y->value, 17, 39);
-        SAME("a longer sum", z->value, 22, 28);
+        SAME("{{1, 2, 3}} times {{1, 2}, {3, 4}, {5, 6}}", z->value, 22, 28);
         break;
     case 2:
         y = compute(OP(softmax, 2, 2, .a = s, .heads = 1), NULL);
         s = M(4, 3, -1e3, -1e3, 1e3, 1, 1, 1, 9, 9, 9, 4, 4, 4);
         z = compute(OP(softmax, 4, 3, .a = s, .heads = 2), NULL);
         SAME("y", y->value, 1, 0, .25, .75);
-        SAME("2 heads, 2 queries, 3 keys", z->value, .5, .5, 0, 1 / 3., 1 / 3., 1 / 3., .5, .5, 0,
-             1 / 3., 1 / 3., 1 / 3.);
+        SAME("2 heads, {{-1000, -1000, 1000}, {1, 1, 1}, {9, 9, 9}, {4, 4, 4}}", z->value, .5, .5,
+             0, 1 / 3., 1 / 3., 1 / 3., .5, .5, 0, 1 / 3., 1 / 3., 1 / 3.);
         break;
     case 3:
         y = compute(OP(scores, 2, 2, .a = q, .b = k, .heads = 2), NULL);
@@ -257,8 +262,10 @@ static void check(int stage) {
         v = M(1, 4, 1, 10, 100, 1000);
         y = compute(OP(scores, 4, 1, .a = q, .b = k, .heads = 2), NULL);
         z = compute(OP(mix, 2, 4, .a = p, .b = v, .heads = 2), NULL);
-        SAME("scores, D = 4", y->value, 5, 13, 26, 10);
-        SAME("mix, D = 2", z->value, 1, 10, 300, 3000, 2, 20, 400, 4000);
+        SAME("scores, D = 4, q {{1, 2, ... 8}, {8, ... 1}}, k {{1, 1, 1, 1, 2, 2, 2, 2}}", y->value,
+             5, 13, 26, 10);
+        SAME("mix, D = 2, p {{1}, {2}, {3}, {4}}, v {{1, 10, 100, 1000}}", z->value, 1, 10, 300,
+             3000, 2, 20, 400, 4000);
         break;
     case 4: check_tape(); break;
     case 5:
