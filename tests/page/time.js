@@ -44,6 +44,26 @@ async function timeRules(address, formulaOf) {
     return { rule: words(times), step: words(steps) };
 }
 
+/* The slider of a nudge, and another number that is nudged: the library is asked once for it. */
+async function timeNudges(address) {
+    await go(address);
+    const slides = [], numbers = [], { part: { tensor } } = stepNow(), measure = (list, act) => {
+        const start = performance.now();
+        act();
+        document.body.getBoundingClientRect();
+        list.push(performance.now() - start);
+    };
+    for (let n = 0; n < 100; n++) {
+        measure(numbers, () => choose(`g${tensor.number}.${n % tensor.value.length}`));
+        await wait();
+        $(".knob input").value = String(n % 41);
+        measure(slides, () => $(".knob input").dispatchEvent(new Event("input", { bubbles: true })));
+        await wait();
+    }
+    const words = list => `median ${list.sort((a, b) => a - b)[50].toFixed(1)} ms, 95 of 100 below ${list[95].toFixed(1)} ms`;
+    return { slide: words(slides), number: words(numbers) };
+}
+
 async function timeTraining(attention) {
     await go(`#play&attention=${attention}`);
     while ($("#play-step").textContent !== "0") await wait(10);
@@ -55,7 +75,9 @@ async function timeTraining(attention) {
 
 begin(async () => {
     const rules = await timeRules("#5/b15.0", n => `y * dy * ${n + 1}`);
+    const nudges = await timeNudges("#5/b15.0.3");
     report.times = {
+        "lesson 5, a nudge": nudges.slide, "lesson 5, another number is nudged": nudges.number,
         "lesson 5, another rule": rules.rule, "lesson 5, a step with a wrong rule": rules.step,
         "lesson 5, another seed": await timeChanges("#5/b17.1", "change", "#set-seed", "change", n => 100 + n),
         "lesson 6, another step of SGD": await timeChanges("#6/f3", "change", "#set-step", "input", n => 2 * n),

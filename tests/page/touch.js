@@ -153,7 +153,8 @@ async function product(name, step) {
         }
         expect(cell(`v${tensor.number}.${i}`).classList.contains("chosen") && isRounding(cell(`v${tensor.number}.${i}`).textContent, tensor.value[i] + 0.9), `${where()}: the number is not moved`);
         const met = step.part.line.inputs.find(t => t && t !== tensor && t.number !== y.number);
-        expect(!moved.length || all(`#step .c.source[data-key^="v${met.number}."]`).length > 0, `${where()}: nothing is met`);
+        const inOrder = list => list.sort((x, y) => x - y), meets = inOrder(all(`#step .c.source[data-key^="v${met.number}."]`).map(each => met.value[each.dataset.i]));
+        expect(String(inOrder(values.map(list => list[40] - list[20])).map(x => x.toFixed(6))) === String(meets.map(x => x.toFixed(6))), `${where()}: it meets ${meets}`);
         expect(isRounding(lossRow().querySelector(".num").textContent, losses[38] - losses[20]), `${where()}: the loss changes by ${lossRow().textContent}`);
         const [, line, sum] = / = (.*) = (\S+)$/.exec($(".derive").textContent.trim()) || [];
         if (line && !line.includes("…") && !/[⁻·]/.test(line + sum)) expect(Math.abs(evaluateLine(line) - numberIn(sum)) <= 0.50001 * 10 ** -(sum.split(".")[1] || "").length, `${where()}: ${line} = ${sum}`);
