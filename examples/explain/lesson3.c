@@ -125,6 +125,24 @@ static const char *why_blind(const Lesson *l, int64_t q) {
                : "";
 }
 
+/* The loss has one table more than in other lessons, so its words are few. */
+static void tell_loss(Lesson *l) {
+    const int64_t most = largest_value("E");
+    if (!leaves_out(l)) {
+        say_loss(l, "what the output should be");
+        return;
+    }
+    say(l, step_forward("E"), most,
+        "`E` is how far the output is off from `T`: %s is the largest error.",
+        show_value("E", most));
+    say(l, step_forward("E^2"), most, "Squared, %s.",
+        show_square(value_of("E", most), value_of("E^2", most)));
+    say(l, step_forward("counted"), l->pad * VALUES,
+        "`counts` leaves out [pad]: it is a query, too, but no word, and must teach nothing.");
+    say(l, step_forward("loss"), 0, "The sum of all others is the loss: %s.",
+        show_value("loss", 0));
+}
+
 static void tell_forward(Lesson *l) {
     const int64_t blind = query_that_sees(l, 0), y = largest_value("Y");
     tell_scores(l);
@@ -139,7 +157,7 @@ static void tell_forward(Lesson *l) {
             "Each output is the mean of the values, each counted with its weight. The number farthest "
             "from 0 is %s, in the row of \"%s\".",
             show_value("Y", y), word_of(l, y / VALUES));
-    say_loss(l, "what the output should be");
+    tell_loss(l);
 }
 
 /* Why a row with a single key has the gradient 0; "" if there is no such row. */
@@ -387,7 +405,7 @@ static void run_padding(Experiment *x) {
 
 const ExperimentKind experiment_mask = {
     .lesson = 3,
-    .title = "Masking before softmax, or after?",
+    .title = "Mask before or after softmax?",
     .phase = 'f',
     .made = "A",
     .takes = {"S / sqrt(d)"},
@@ -396,8 +414,9 @@ const ExperimentKind experiment_mask = {
 const ExperimentKind experiment_padding = {
     .lesson = 3,
     .title = "May padding count in the loss?",
-    .phase = 'f',
-    .made = "loss",
+    .phase = 'b',
+    .made = "E",
+    .input = "Y",
     .takes = {"Q", "K", "V", "T"},
     .run = run_padding,
 };

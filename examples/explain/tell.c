@@ -254,9 +254,6 @@ void say_loss(Lesson *l, const char *target) {
     say(l, step_forward("E^2"), most,
         "Squared, so that too much and too little both count, and a large error counts most: %s.",
         show_square(value_of("E", most), value_of("E^2", most)));
-    say(l, step_forward("counted"), l->pad * columns_of("E"),
-        "The mask hides [pad] as a key. But it is a query, too, and its error must teach nothing: "
-        "`counts` has a 0 for its row.");
     say(l, step_forward("loss"), 0, "The sum of all squares is the loss: %s.",
         show_value("loss", 0));
 }

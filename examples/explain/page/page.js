@@ -115,9 +115,8 @@ function readAddress() {
         scrollTo(0, 0);
     }
     if (present !== null) state.keys = present === "key";
-    Object.assign(state, { step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
-        hover: null, hint: false, moved: false, guessed: null, trying: null });
-    if (isTry) state.trying = experimentAt(stepNow())?.start ?? null;
+    Object.assign(state, { trying: isTry ? -1 : null, step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
+        hover: null, hint: false, moved: false, guessed: null });
     state.keys &&= !!stepNow().key;
     state.look = look || firstLook();
     draw();

@@ -289,7 +289,7 @@ START_TEST(masks) {
     static const bool all[] = {true, true, true, true};
     double z[MOST], first[4], zero[4], cut[4];
     open_seed(3, _i);
-    const Json *e = experiment("Masking");
+    const Json *e = experiment("Mask");
     Head h = read_head();
     mask_padding(&h, 0);
     const bool *keep = h.keep + ROW * h.K;
