@@ -2288,16 +2288,16 @@ START_TEST(keys_on_a_terminal) {
                                          "forward 7 of 25, f6\r\n",
                                          "forward 4 of 1",
                                          NULL};
-    static const char *const few[] = {"leads through the 11 key steps; k: through all 40",
+    static const char *const few[] = {"leads through the 13 key steps; k: through all 42",
                                       ", f0\r\n",
                                       ", f3\r\n",
                                       ", f13\r\n",
                                       ", f3\r\n",
-                                      "leads through all 40 steps; k: through the 11 key steps",
+                                      "leads through all 42 steps; k: through the 13 key steps",
                                       ", f4\r\n",
                                       ", f4\r\n",
-                                      "leads through the 11 key steps",
-                                      "leads through all 40 steps",
+                                      "leads through the 13 key steps",
+                                      "leads through all 42 steps",
                                       ", f7\r\n",
                                       NULL};
     static const char *const panels[] = {", f15\r\n", "A head 2 [1, 0] = exp(", NULL};
