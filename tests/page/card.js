@@ -23,6 +23,15 @@ function write(n, formula) {
     field.form.requestSubmit();
 }
 
+/* Nothing of the card lies outside of the window, also where the page cuts off what is too wide. */
+function lookInside(what) {
+    lookWide();
+    for (const each of all("#step .card-line > *, #step .keep, #step .buttons > *")) {
+        const { left, right } = each.getBoundingClientRect();
+        expect(left >= 0 && right <= innerWidth + 1, `${what}: ${each.className || each.tagName} ends at ${right.toFixed(0)} of ${innerWidth}`);
+    }
+}
+
 /* All that the page has but its data, and what stands in its fields. */
 const anywhere = () => [...document.body.querySelectorAll("*")].filter(each => !/^(SCRIPT|STYLE)$/.test(each.tagName))
     .map(each => [...each.childNodes].filter(node => node.nodeType === Node.TEXT_NODE).map(node => node.data).join("") + [...each.attributes].map(({ value }) => value).join(" ") + (each.value ?? "")).join("\n");
@@ -57,7 +66,7 @@ async function writeCard(name) {
         press("ArrowLeft", field);
     });
     expect(where() === `#${name}/card`, `${what}: an arrow in a field leads to ${where()}`);
-    lookWide();
+    lookInside(what);
     const wide = innerWidth >= 1100, end = $("#step .card-lines").getBoundingClientRect().bottom + scrollY;
     expect(!wide || end <= innerHeight, `${what}: the lines end at ${end} of ${innerHeight}`);
     for (let n = lines().length - 1; n >= 0; n--) {
@@ -82,7 +91,7 @@ function expectCard(what, answers) {
     if (!keep) return;
     for (const { typeset } of answers) expect(keep.textContent.includes(typeset), `${what} has no ${typeset}`);
     expect(rows.every(row => row.lastChild.textContent.length > 5), `${what}: a rule has no reason`);
-    lookWide();
+    lookInside(what);
     const bottom = keep.getBoundingClientRect().bottom + scrollY;
     expect(innerWidth < 1100 || bottom <= innerHeight, `${what} ends at ${bottom} of ${innerHeight}`);
     const saved = stepAsSvg().textContent;
@@ -114,7 +123,7 @@ async function writeOthers() {
         write(n, formula);
         expect(saidOf(n).replace("ᵀ", "T").includes(words), `${formula}: ${saidOf(n)}`);
     }
-    lookWide();
+    lookInside("mistakes");
     await go("#2/f3");
     await go("#2/card");
     expect(fieldOf(1).value === "dY @ V" && /not transposed/.test(saidOf(1)), "what was written is lost in this visit");

@@ -2,6 +2,7 @@
 page's text."""
 import re
 
+import card
 import rulebox
 
 
@@ -106,6 +107,7 @@ def sabotages():
         'the first screen says the opposite': ("pull", lambda s: s.replace('So look ${slope > 0 ?', 'So look ${slope < 0 ?')),
         'the softmax step does not say what the pull came to': ("pull", lambda s: s.replace('if (pulled?.said &&', 'if (pulled?.never &&')),
         'without the library handles stand there': ("pull", lambda s: s.replace('!!pull && (Controls.isLive() || Controls.isLoading())', '!!pull')),
+        **{what: ("card", change) for what, change in card.SABOTAGE.items()},
         **{what: ("rules", change) for what, change in rulebox.SABOTAGE.items()},
         'an experiment shows another position': ("experiments", lambda s: s.replace('positions[n].cells)', 'positions[0].cells)')),
         'an experiment says what it said at first': ("experiments", lambda s: s.replace('positions.slice(0, n + 1)', 'positions.slice(0, 1)')),
