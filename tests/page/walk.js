@@ -145,7 +145,10 @@ async function walk({ number, ids, chosen, key, isLong }) {
 }
 
 /* The numbers of the key steps that the data name. */
-const keysWanted = key => [...new Set([0, ...key.map(id => stepOf(state.lesson, id)), state.lesson.steps.length - 1])].sort((a, b) => a - b);
+const keysWanted = key => {
+    const ends = state.lesson.steps.flatMap(({ unit }, n) => (unit ? [] : n)); /* the cover, and what follows backward */
+    return [...new Set([...ends, ...key.map(id => stepOf(state.lesson, id)), state.lesson.steps.findLastIndex(({ unit }) => unit)])].sort((a, b) => a - b);
+};
 
 /* A long lesson begins with its key steps, another one with all; k leads from one to the other. */
 async function walkKeys(number, key, isLong) {
@@ -375,7 +378,7 @@ async function presents({ number, key }) {
         expect(Math.max(...ends) <= innerHeight, `${where()}: the step ends at ${Math.max(...ends).toFixed(0)} of ${innerHeight}`);
         lookWide();
     };
-    for (let n = 0; n < steps; n++) {
+    for (let presses = 0; state.step < steps - 1 && presses < 2 * steps; presses++) { /* a step has several looks */
         look();
         while ($("#step .nudged")) {
             press("ArrowRight");
@@ -386,6 +389,7 @@ async function presents({ number, key }) {
         press("ArrowRight");
         await wait(0);
     }
+    look();
     expect(state.step === steps - 1, where() + ": the keys do not lead through the presentation");
     const isTape = () => $("#machine").getClientRects().length > 0, was = isTape();
     press("t");
