@@ -381,6 +381,10 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     json_write_member(file, "columns", l->kind->columns);
     json_write_member(file, "exercise", l->kind->exercise);
     tell_write_names(l);
+    if (l->num_again > 0) {
+        fprintf(file, ",\n\"again\":");
+        again_write(file, l->again, l->num_again);
+    }
     tell_write_steps(l);
     tell_write_questions(l);
     if (l->experiments) fprintf(file, ",\n\"experiments\":[%s]", l->experiments);
@@ -498,7 +502,11 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
         options.experiments ? options.experiments(kind->number, kind->part, options) : NULL;
     FILE *file = data_open(&json);
     options.part = kind->part;
+    Again again[AGAIN_MOST];
+    const int num_again = again_draw(kind->number, kind->part, 0, again);
     const bool opened = lesson_open(&lesson, kind->number, options);
+    lesson.again = again;
+    lesson.num_again = num_again;
     lesson.experiments = experiments;
     used->rule |= opened && lesson.rule;
     if (opened) note_refusals(&lesson, used, is_first);

@@ -11,6 +11,7 @@
 #ifndef TAPEHEAD_EXAMPLES_LESSON_H
 #define TAPEHEAD_EXAMPLES_LESSON_H
 
+#include "again.h"
 #include "settings.h"
 #include "words.h"
 #include "wrong.h"
@@ -42,6 +43,8 @@ typedef struct {
     const char *experiments;         /* of options.experiments, the caller's, or NULL */
     FILE *json;                      /* for tell.c */
     int items;                       /* written so far, of a list */
+    const Again *again;              /* the questions that it opens with */
+    int num_again;
 } Lesson;
 
 /* Makes the model, opens a tape, runs forward and backward. options.part 'b' opens the second half

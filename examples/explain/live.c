@@ -28,6 +28,8 @@ typedef struct {
     bool box;          /* only what a box for a rule needs */
     bool card;         /* the rules are lines of a card */
     Probe probe;       /* only a forward for other numbers */
+    bool again;        /* only the questions that it opens with, drawn from this seed */
+    uint64_t seed;
 } Asked;
 
 /* "3" or, for its second half, "3b". */
@@ -42,6 +44,15 @@ static bool read_lesson_name(const char *value, Asked *asked) {
     return true;
 }
 
+static bool read_seed(const char *value, Asked *asked) {
+    char *end;
+    asked->again = true;
+    asked->seed = strtoull(value, &end, 10);
+    if (end > value && !*end && *value != '-') return true;
+    return tensor_fail("again is \"%s\": it must be a seed, an integer that is not negative",
+                       value);
+}
+
 static bool take_setting(void *context, const char *key, const char *value) {
     Asked *asked = context;
     if (strcmp(key, "lesson") == 0) return read_lesson_name(value, asked);
@@ -49,6 +60,7 @@ static bool take_setting(void *context, const char *key, const char *value) {
     if (strcmp(key, "box") == 0) return true;
     if (strcmp(key, "card") == 0) asked->card = strcmp(value, "0") != 0;
     if (strcmp(key, "card") == 0) return true;
+    if (strcmp(key, "again") == 0) return read_seed(value, asked);
     if (strcmp(key, "probe") == 0) return probe_read(&asked->probe, value);
     if (strcmp(key, "show") == 0) return probe_show(&asked->probe, value);
     if (strcmp(key, "set") != 0) return lesson_set(&asked->options, key, value);
@@ -67,6 +79,7 @@ static bool read_request(char *text, Asked *asked) {
 }
 
 static char *answer_asked(const Asked *asked) {
+    if (asked->again) return again_as_json(asked->lesson, asked->options.part, asked->seed);
     if (asked->probe.tensor) return probe_as_json(asked->lesson, asked->options, &asked->probe);
     if (asked->card) return lesson_card_as_json(asked->lesson, asked->options);
     if (asked->box) return lesson_box_as_json(asked->lesson, asked->options);

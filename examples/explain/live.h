@@ -63,6 +63,9 @@
  * values: for each of them its numbers. All other elements stay as they are. The other settings and
  * edits hold.
  *
+ * With "again SEED" the answer is {"again":[...]}, the questions about earlier lessons that the
+ * lesson opens with (again.h), drawn from this seed.
+ *
  * With "card 1" the rules are lines of a card, whole gradients that are judged one by one:
  * {"card":[{"name":"dK","formula":"dS' @ Q","verdict":"right","shown":"dS' @ Q",...}, ...]}
  * (rule_card.h). What does not fit is refused alone, and the answer is no error.

@@ -7,6 +7,7 @@
 #include "../common/plural.h"
 #include "../common/terminal.h"
 #include "../common/utf8.h"
+#include "again.h"
 #include "card.h"
 #include "sentences.h"
 #include "tables.h"
@@ -349,6 +350,54 @@ static bool wait_for_guess(void) {
     return !quit;
 }
 
+/* The tables of a question, a line for each row; a 0 is hidden where cells are to be chosen. */
+static void print_again_tables(const Json *question) {
+    const bool which = strcmp(json_text(question, "form", ""), "which") == 0;
+    const Json *table = json_first(question, "tables");
+    for (; table; table = table->next) {
+        const int64_t columns = json_integer(table, "columns", 1);
+        int64_t i = 0;
+        for (const Json *x = json_first(table, "numbers"); x; x = x->next, i++) {
+            if (i % columns == 0)
+                printf("%s%*s%-4s", i ? "\n" : "", TERMINAL_MARGIN + 4, "",
+                       i ? "" : json_text(table, "name", ""));
+            if (which) printf("%6s", x->number == 0 ? "//" : ".");
+            else printf("%6g", x->number);
+        }
+        printf("\n");
+        if (!table->next) putchar('\n');
+    }
+}
+
+static void print_again_answer(const Json *question) {
+    const char *form = json_text(question, "form", "");
+    const double answer = json_number(json_get(question, "answer"));
+    char text[160] = "";
+    if (strcmp(form, "number") == 0) snprintf(text, sizeof text, "%g", answer);
+    if (strcmp(form, "choice") == 0) snprintf(text, sizeof text, "%s", right_option(question));
+    for (int i = 0; strcmp(form, "which") == 0 && i < AGAIN_CELLS; i++)
+        if ((int)answer >> i & 1)
+            put_text(text, sizeof text, "%s[%d, %d]", *text ? ", " : "", i / 3, i % 3);
+    say(TERMINAL_MARGIN, "Answer: %s. %s", text, json_text(question, "why", ""));
+    putchar('\n');
+}
+
+/* The questions about earlier lessons, each with its answer after Enter; false after q. */
+static bool show_again(void) {
+    const Json *question = json_first(lesson, "again");
+    for (; question; question = question->next) {
+        say(0, "Again, from lesson %s: %s", json_text(question, "about", ""),
+            json_text(question, "ask", ""));
+        putchar('\n');
+        print_again_tables(question);
+        say(TERMINAL_MARGIN, "Hint: %s", json_text(question, "hint", ""));
+        putchar('\n');
+        if (!wait_for_guess()) return false;
+        print_again_answer(question);
+    }
+    return true;
+}
+
 /* The cover: the lesson's, or its text. */
 static void show_cover(void) {
     const Json *cover = json_get(lesson, "cover");
@@ -620,8 +669,11 @@ static int next_step(int at) {
 
 static bool show_all(void) {
     int at = 0;
+    bool begun = false;
     while (at >= 0 && at < plan.num_steps) {
         if (!show_step(&plan.steps[at])) return false;
+        if (!begun && !show_again()) return false;
+        begun = true;
         if (at == 0 && keys) say_keys();
         at = next_step(at);
     }

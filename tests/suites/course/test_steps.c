@@ -101,8 +101,9 @@ static bool open_part(int i, int part, bool open) {
 /* A case with other members, ",\"fold\":...": the first of a name counts, so the lesson's own texts
  * and folds are not used. */
 static void open_with(int i, const char *members) {
-    static const char none[] = ",\"fold\":[],\"steps\":[],\"labels\":[],\"short\":[],"
-                               "\"transposed\":[],\"bet\":null,\"questions\":[],\"part\":\"\",";
+    static const char none[] =
+        ",\"fold\":[],\"steps\":[],\"labels\":[],\"short\":[],"
+        "\"transposed\":[],\"bet\":null,\"again\":[],\"questions\":[],\"part\":\"\",";
     char *text = json_of_case(i, 0);
     const size_t size = strlen(text) + strlen(members) + sizeof none;
     char *with = malloc(size);
