@@ -288,6 +288,44 @@ async function takeSteps(name) {
     report.slid++;
 }
 
+/* Gives an answer to the question of the card. */
+function answerAgain({ form }, x) {
+    const cells = all(".again td button");
+    if (form === "number") $(".again input").value = String(x);
+    else if (form === "choice") all(".again input")[x].click();
+    else cells.forEach((cell, i) => (cell.getAttribute("aria-pressed") === "true") !== (Math.floor(x / 2 ** i) % 2 === 1) && cell.click());
+    $(".again [data-check]").click();
+    return $(".again .result").textContent;
+}
+
+/* The card of a lesson: a named mistake, a wrong answer, the right one; then other numbers. The arrow leads on without it. */
+async function again(name) {
+    const { again: recorded = [] } = state.lesson, known = [...recorded], seen = new Set(), button = text => all(".again button").find(each => each.textContent === text);
+    if (!recorded.length) return expect(!$(".again"), `lesson ${name}: it asks about earlier lessons`);
+    for (let seed = 1; seed < 12; seed++) known.push(...live.answer(`lesson ${name}\nagain ${seed}`).again);
+    const words = text => text.replace(/[^a-z0-9]/gi, ""), numbersOf = ({ form, tables }) => (form === "which" ? [] : tables.flatMap(({ numbers }) => numbers.map(bare)));
+    for (let n = 0; n < 6; n++) {
+        const text = $(".again .question > p").textContent, cells = all(".again td").map(td => td.textContent + td.innerHTML.includes("hidden-key"));
+        const asked = known.find(each => words(text).endsWith(words(el("p", {}, prose(each.ask)).textContent)) && numbersOf(each).every((x, i) => cells[i].startsWith(x)) &&
+            (each.form !== "which" || each.tables[0].numbers.every((x, i) => cells[i].includes("true") === (x === 0))));
+        expect(asked && !seen.has(asked), `lesson ${name}: ${text} is asked twice, or is not the library's`);
+        if (!asked) return;
+        seen.add(asked);
+        const [mistake] = asked.mistakes, says = answerAgain(asked, mistake.value);
+        expect(words(says) === words(el("p", {}, prose(mistake.says)).textContent), `lesson ${name}: ${text} ${mistake.value} is told ${says}`);
+        if (asked.form === "number") expect(answerAgain(asked, asked.answer + 33.5).includes("Not yet") && answerAgain(asked, "abc").includes("no number"), `lesson ${name}: ${text}: any number is right`);
+        expect(answerAgain(asked, asked.answer).includes("Right"), `lesson ${name}: ${text}: ${asked.answer} is not right`);
+        lookWide();
+        button("another").click();
+    }
+    const before = $(".again").textContent;
+    press("ArrowRight");
+    expect(state.step > 0 && !$(".again"), `lesson ${name}: the arrow does not lead past the card`);
+    press("ArrowLeft");
+    expect($(".again").textContent === before, `lesson ${name}: the card does not stay as it was`);
+    report.asked = (report.asked || 0) + seen.size;
+}
+
 function flatMemory() {
     live.answer("lesson 1");
     const bytes = live.bytes();
@@ -316,6 +354,7 @@ begin(async () => {
     for (const { number, part = "", settings } of WALK.lessons) {
         const name = number + part;
         await go(`#${name}`);
+        await again(name);
         for (const setting of settings) {
             if (!other[setting.key]) continue;
             await useControl(name, setting);

@@ -9,7 +9,9 @@ function drawStep() {
     below.classList.remove("full");
     if (step.kind === "cover" || isCard(step)) {
         picture = null;
-        return isCard(step) ? drawCard(box, step) : drawCover(box);
+        if (isCard(step)) return drawCard(box, step);
+        drawCover(box);
+        return addAgain(box);
     }
     if (isTrying()) {
         picture = null;
