@@ -485,7 +485,7 @@ static void say_stopped(const Case *c) {
         say(c->mark, "%s: %s (%s)\nWhich is the largest index of each loop?\n", c->e->function,
             c->trial->sentence, sizes);
     else if (c->trial->end == TRIAL_EXIT)
-        say(c->mark, "%s calls exit (%s): a backward returns.\n", c->e->function, sizes);
+        say(c->mark, "%s calls exit (%s): it must return.\n", c->e->function, sizes);
     else say(c->mark, "%s crashed (%s): %s\n", c->e->function, sizes, c->trial->sentence);
 }
 

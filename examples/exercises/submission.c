@@ -321,7 +321,8 @@ void submission_other_name(const char *folder, const char *right, char *sentence
     if (!list) return;
     for (struct dirent *item = readdir(list); item && !*sentence; item = readdir(list))
         if (is_meant(item->d_name, right))
-            snprintf(sentence, size, "%.80s is there; %s.c is not", item->d_name, right);
+            snprintf(sentence, size, "%.80s is there; %s.c is not%s", item->d_name, right,
+                     strcmp(item->d_name, "attention.c") ? "" : " (from scratch? --scratch FILE)");
     closedir(list);
 }
 

@@ -229,6 +229,10 @@ START_TEST(files_with_another_name) {
     ck_assert_int_eq(run("--submission $D --only 7,7b"), 1);
     ck_assert_ptr_nonnull(strstr(out, " empty    7 (1).c is there; 07_linear.c is not\n"
                                       "7b mean_variance      empty\n"));
+    put(path("attention.c"), "");
+    ck_assert_int_eq(run("--submission $D --only 11"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "attention.c is there; 11_attention.c is not (from scratch? "
+                                      "--scratch FILE)\n"));
 }
 END_TEST
 
