@@ -150,19 +150,18 @@ static int count(const Marking *list, int n, MarkKind kind) {
 static void print_summary(const Marking *list, int n) {
     const int right = count(list, n, MARK_RIGHT), unmarked = count(list, n, MARK_NOT_MARKED);
     const Marking *next = NULL;
-    char name[64], label[LABEL_SIZE];
+    char label[LABEL_SIZE];
     for (int i = n; i-- > 0;)
         if (list[i].mark.kind != MARK_RIGHT) next = &list[i];
     printf("\n%d of %d %s right", right, n, right == 1 ? "is" : "are");
     if (scratch) printf(", %d points of 100", results_points(list, n));
     putchar('.');
     if (next && scratch) {
-        exercise_label(next->exercise, name);
-        printf(" Next: %s, %s", name, next->exercise->function);
-    } else if (next) {
-        exercise_file(next->exercise, name, sizeof name);
         exercise_label(next->exercise, label);
-        printf(" Next: %s, %s/%s.c", label, submission, name);
+        printf(" Next: %s, %s", label, next->exercise->function);
+    } else if (next) {
+        exercise_label(next->exercise, label);
+        printf(" Next: %s, %s/%s.c", label, submission, exercise_file(next->exercise));
     }
     printf("\n%d passed, %d failed", right, n - right - unmarked);
     if (unmarked) printf(", %d not marked", unmarked);

@@ -90,12 +90,8 @@ static void write_cell(FILE *file, const char *text) {
 }
 
 static void write_names(FILE *file, const Table *table) {
-    char name[64];
     fputs("student", file);
-    for (int i = 0; i < table->n; i++) {
-        exercise_file(table->exercise[i], name, sizeof name);
-        fprintf(file, ",%s", name);
-    }
+    for (int i = 0; i < table->n; i++) fprintf(file, ",%s", exercise_file(table->exercise[i]));
     fputs(",points,mistake,stage\n", file);
 }
 
@@ -108,12 +104,10 @@ static int count(const Table *table, const Student *student, MarkKind kind) {
 /* "03_product: da_untransposed+db_untransposed; 04_softmax: no_sum" */
 static void write_mistakes(FILE *file, const Table *table, const Student *student) {
     const char *between = "";
-    char name[64];
     for (int i = 0; i < table->n; i++) {
         const Cell *cell = &student->cell[i];
         if (!cell->mistake[0]) continue;
-        exercise_file(table->exercise[i], name, sizeof name);
-        fprintf(file, "%s%s: %s", between, name, cell->mistake[0]->id);
+        fprintf(file, "%s%s: %s", between, exercise_file(table->exercise[i]), cell->mistake[0]->id);
         for (int k = 1; k < MOST_OUTPUTS && cell->mistake[k]; k++)
             fprintf(file, "+%s", cell->mistake[k]->id);
         between = "; ";
@@ -122,11 +116,10 @@ static void write_mistakes(FILE *file, const Table *table, const Student *studen
 
 static void write_stages(FILE *file, const Table *table, const Student *student) {
     const char *between = "";
-    char name[64];
     for (int i = 0; i < table->n; i++) {
         if (!*student->cell[i].stage) continue;
-        exercise_file(table->exercise[i], name, sizeof name);
-        fprintf(file, "%s%s: %s", between, name, student->cell[i].stage);
+        fprintf(file, "%s%s: %s", between, exercise_file(table->exercise[i]),
+                student->cell[i].stage);
         between = "; ";
     }
 }
@@ -156,12 +149,12 @@ static void write_table(FILE *file, const void *data) {
 
 /* Says which of a student's files are not there. */
 static void print_files(const Table *table, const Student *student) {
-    char folder[PATH_SIZE - 300], path[PATH_SIZE], name[64], sentence[SENTENCE_SIZE];
+    char folder[PATH_SIZE - 300], path[PATH_SIZE], sentence[SENTENCE_SIZE];
     snprintf(folder, sizeof folder, "%s/%s", table->class->folder, student->name);
     for (int i = 0; i < table->n; i++) {
         const Exercise *e = table->exercise[i];
         struct stat status;
-        exercise_file(e, name, sizeof name);
+        const char *name = exercise_file(e);
         snprintf(path, sizeof path, "%s/%s.c", folder, name);
         if (stat(path, &status) == 0) continue;
         submission_other_name(folder, name, sentence, sizeof sentence);
@@ -195,7 +188,6 @@ static int commonest_first(const void *a, const void *b) {
 static void print_commonest(const Table *table) {
     enum { MOST_TALLIES = 1000, SHOWN = 10 };
     static Tally tally[MOST_TALLIES];
-    char name[64];
     int n = 0;
     for (int i = 0; i < table->n; i++)
         for (int k = 0; exercise_mistake(table->exercise[i], k); k++) {
@@ -211,7 +203,7 @@ static void print_commonest(const Table *table) {
     for (int i = 0; i < n && i < SHOWN; i++) {
         MistakeWords words;
         mistake_words(tally[i].exercise, tally[i].mistake, &words);
-        exercise_file(tally[i].exercise, name, sizeof name);
+        const char *name = exercise_file(tally[i].exercise);
         printf("%3d %s, %s: %s\n    The code computes this: %s\n    %s\n", tally[i].students,
                tally[i].students == 1 ? "student" : "students", name, tally[i].mistake->id,
                words.says, words.asks);

@@ -1,6 +1,8 @@
 /* exercise.c - the arrays of the calls of an exercise: see exercise.h. */
 #include "exercise.h"
 
+#include "../../tensor/tensor.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +43,10 @@ const KnownMistake *exercise_mistake(const Exercise *e, int i) {
     return m && m->id ? m : NULL;
 }
 
-void exercise_file(const Exercise *e, char *name, size_t size) {
-    snprintf(name, size, "%02d%s_%s", e->number, e->letter ? e->letter : "", e->name);
+const char *exercise_file(const Exercise *e) {
+    static TENSOR_THREAD_LOCAL char name[64];
+    snprintf(name, sizeof name, "%02d%s_%s", e->number, e->letter ? e->letter : "", e->name);
+    return name;
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */

@@ -135,8 +135,8 @@ void exercise_label(const Exercise *e, char label[LABEL_SIZE]);
 /* The mistakes are numbered from 0, the shared ones last; NULL after the last one. */
 const KnownMistake *exercise_mistake(const Exercise *e, int i);
 
-/* "04_softmax" */
-void exercise_file(const Exercise *e, char *name, size_t size);
+/* "04_softmax", until the next call */
+const char *exercise_file(const Exercise *e);
 
 /* The array parameters are numbered from 0; NULL after the last one. */
 const Parameter *exercise_array(const Exercise *e, int array);

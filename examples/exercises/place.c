@@ -196,7 +196,7 @@ static ProcessResult compile(const Place *place, const char *file, const char *f
 }
 
 static ProcessResult link_program(const Place *place, const Exercise *e, const char *folder) {
-    char name[64], student[PATH_SIZE], call[PATH_SIZE], harness[PATH_SIZE], program[PATH_SIZE];
+    char student[PATH_SIZE], call[PATH_SIZE], harness[PATH_SIZE], program[PATH_SIZE];
     const char *const words[] = {
 #ifndef __APPLE__
         "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
@@ -216,7 +216,7 @@ static ProcessResult link_program(const Place *place, const Exercise *e, const c
         "-lm",
         NULL
     };
-    exercise_file(e, name, sizeof name);
+    const char *name = exercise_file(e);
     near_path(place, folder, "student.o", "", student);
     near_path(place, kit, "harness", ".o", harness);
     near_path(place, kit, name, ".o", call);
@@ -245,8 +245,8 @@ static ProcessResult make_program(const Place *place, const Exercise *e, const c
 }
 
 ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size) {
-    char name[64], file[PATH_SIZE];
-    exercise_file(e, name, sizeof name);
+    char file[PATH_SIZE];
+    const char *name = exercise_file(e);
     near_path(place, source, name, ".c", file);
     return make_program(place, e, file, name, messages, size);
 }
@@ -303,9 +303,9 @@ static bool is_there(const char *path) {
 }
 
 bool place_prepare(const Place *place, const Exercise *e) {
-    char name[64], file[80], path[PATH_SIZE];
+    char file[80], path[PATH_SIZE];
     Line line = {.length = 0};
-    exercise_file(e, name, sizeof name);
+    const char *name = exercise_file(e);
     place_path(place, kit, name, ".o", path);
     if (is_there(path)) return true;
     if (e->file) return scratch_prepare(place, e);

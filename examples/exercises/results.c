@@ -180,8 +180,8 @@ static bool is_whole(const Results *results) {
 static int points_of(const Exercise *e) { return e->points ? e->points : 1; }
 
 static void write_head(FILE *file, const Exercise *e) {
-    char name[64], label[LABEL_SIZE];
-    exercise_file(e, name, sizeof name);
+    char label[LABEL_SIZE];
+    const char *name = exercise_file(e);
     exercise_label(e, label);
     fprintf(file, "  {\"number\": \"%s\", \"name\": \"%s\", \"max_score\": %d, ", label,
             e->file ? e->name : name, points_of(e));

@@ -77,14 +77,14 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
     static const char before[] = "#include <math.h>\n#include <stdbool.h>\n#include <stdio.h>\n"
                                  "#include <stdlib.h>\n#define static\n";
     static const char between[] = "\n#undef static\n";
-    char name[64], file[80], path[PATH_SIZE];
+    char file[80], path[PATH_SIZE];
     Definition d;
     char *micro = strdup(text_named("micro.c"));
     const char *calls = text_named("scratch_calls.inc");
     const size_t size = micro ? strlen(micro) + strlen(calls) + 1024 : 0;
     char *text = micro ? malloc(size) : NULL;
     bool ok = text;
-    exercise_file(e, name, sizeof name);
+    const char *name = exercise_file(e);
     snprintf(file, sizeof file, "%s.c", name);
     if (ok) {
         char *training = strstr(micro, "/* ---- training");
@@ -112,7 +112,7 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
 static bool write_source(const Place *place, const Exercise *e, const char *text) {
     enum { PRAGMAS = 4096 };
     const size_t size = strlen(text) + PRAGMAS;
-    char *whole = malloc(size), name[64], file[80];
+    char *whole = malloc(size), file[80];
     size_t at = 0;
     if (!whole) return false;
     at += (size_t)snprintf(whole, size, "#ifndef _WIN32\n");
@@ -125,7 +125,7 @@ static bool write_source(const Place *place, const Exercise *e, const char *text
         " && __builtin_offsetof(Matrix, index) + sizeof(int *) == sizeof(Matrix),"
         " \"struct Matrix is changed\");\n",
         text);
-    exercise_file(e, name, sizeof name);
+    const char *name = exercise_file(e);
     snprintf(file, sizeof file, "%s.c", name);
     const bool written = place_write(place, source, file, whole);
     free(whole);

@@ -30,8 +30,8 @@ __attribute__((format(printf, 3, 4))) static void end(Trial *trial, TrialEnd how
 
 /* Is there a file that may be compiled? If not, the trial ends. */
 static bool look(Trial *trial, const Exercise *e, const Place *place) {
-    char name[64], file[80], path[PATH_SIZE];
-    exercise_file(e, name, sizeof name);
+    char file[80], path[PATH_SIZE];
+    const char *name = exercise_file(e);
     snprintf(file, sizeof file, "%s.c", name);
     place_path(place, "source", file, "", path);
     if (submission_refusal(place->submission, file, trial->sentence, sizeof trial->sentence)) {
@@ -67,10 +67,10 @@ static void explain_compiler(Trial *trial, const Exercise *e, const Place *place
 
 void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
     enum { MESSAGES = 1 << 18 };
-    char name[64], folder[PATH_SIZE];
+    char folder[PATH_SIZE];
     *trial = (Trial){.stopped = -1, .place = place};
     if (!look(trial, e, place)) return;
-    exercise_file(e, name, sizeof name);
+    const char *name = exercise_file(e);
     if (!process_make_folder_in(place->folder, name, true, folder, sizeof folder) ||
         !place_has_room(place, 1 << 16)) {
         end(trial, TRIAL_IMPOSSIBLE, "the folder of temporary files is full");
@@ -318,9 +318,9 @@ static void explain_end(Trial *trial, const Exercise *e, ProcessResult ended) {
 
 static ProcessResult start(const Trial *trial, const Exercise *e, const Files *files, int first,
                            int last, int seconds) {
-    char folder[PATH_SIZE], name[64], from[16], to[16], path[PATH_SIZE];
+    char folder[PATH_SIZE], from[16], to[16], path[PATH_SIZE];
     char *argv[] = {path, from, to, NULL};
-    exercise_file(e, name, sizeof name);
+    const char *name = exercise_file(e);
     place_path(trial->place, name, "", "", folder);
     snprintf(path, sizeof path, "%s", trial->program);
     snprintf(from, sizeof from, "%d", first);
