@@ -132,5 +132,13 @@ def sabotages():
         'a look is not in the address': ("touch", lambda s: s.replace('"." + lookWanted() : ""', '"" : ""')),
         'what a number meets is not outlined': ("touch", lambda s: s.replace('[t, index], rate', '[t, index + 1], rate')),
         'what a product moves stands still': ("touch", lambda s: s.replace('others.get(k) ?? x', 'x')),
+        'a worksheet has empty tables that nobody asks for': ("class", lambda s: s.replace('=== "worksheet" && !!view.isMain', '=== "worksheet"')),
+        'a worksheet tells its results': ("class", lambda s: s.replace('state.printing = isWorksheet ? "worksheet"', 'state.printing = false ? "worksheet"')),
+        'a box has no answer': ("class", lambda s: s.replace('panels.map(p => panelInWords(main, p))', 'panels.slice(-1).map(p => panelInWords(main, p))')),
+        'an answer is that of another row': ("class", lambda s: s.replace('.filter(r => (onlyRow ?? r) === r)', '.filter(r => !onlyRow || r === 0)')),
+        'a worksheet of six pages': ("class", lambda s: s.replace('return printed === "worksheet" ? all.filter', 'return false ? all.filter')),
+        'a worksheet leaves a question out': ("class", lambda s: s.replace('isWanted = n => asksAt(steps[n]) || ', 'isWanted = n => ')),
+        'a file is said to be on the web': ("class", lambda s: s.replace('location.protocol === "file:"', 'location.protocol === "http:"')),
+        'all steps cannot be printed': ("class", lambda s: s.replace('all.checked ? "worksheet of all steps"', 'false ? "worksheet of all steps"')),
         'the module does not start': ("live", lambda s: s.replace('exported._initialize();', 'exported._start();')),
     }

@@ -1,11 +1,21 @@
-/* paper.js - the lesson on paper: all steps with their numbers; or a worksheet, where every table that a step computes is
- * empty, with the questions and their options, and the answers on the last pages. In the exercise mode the rules that are not
- * written are left out; the answers of the worksheet have them. */
+/* paper.js - the lesson on paper: all steps with their numbers; or a worksheet of some steps. It gives what a step starts from,
+ * also where a step before computed it, so that no slip runs on; the result is empty. Questions have their options, and the
+ * answers have a page of their own. In the exercise mode the rules that are not written are left out; the answers of the
+ * worksheet have them. */
 "use strict";
 
 const PAPER = 690; /* pixels across */
-const CELL = { width: 58, height: 35 }; /* of a worksheet, in pixels: "-0.595" is written by hand in 15 by 9 millimetres */
-let printed = "lesson"; /* what the next print shows: lesson, worksheet or card */
+const BOX = 50; /* pixels: "-0.595" is written by hand in 13 millimetres */
+let printed = "lesson"; /* what the next print shows; also "worksheet", "worksheet of all steps", "card" */
+
+/* The numbers of the steps that are printed: on a worksheet those key steps that compute something, unless all are wanted. */
+function stepsOnPaper() {
+    const { steps } = state.lesson, keys = keySteps(state.lesson), all = [...steps.keys()].filter(n => steps[n].unit);
+    const isWanted = n => asksAt(steps[n]) || (keys.has(n) && steps[n].kind !== "start" && !steps[n].unit.moves);
+    return printed === "lesson" ? shownSteps(state.lesson).slice(1) : printed === "worksheet" ? all.filter(isWanted) : all;
+}
+
+const asksAt = step => (state.lesson.questions || []).some(({ at }) => isAt(at, step));
 
 function printAs(what) {
     printed = what;
@@ -15,18 +25,20 @@ function printAs(what) {
 function drawPaper() {
     if (isPlaying()) return;
     if (printed === "card") return fill(byId("paper"), drawCardSheet(stepNow()));
-    const { lesson, step, panel } = state, isWorksheet = printed === "worksheet", before = picture,
+    const { lesson, step, panel } = state, isWorksheet = printed !== "lesson", before = picture,
         { title, idea, text = [], formula = [], cover = {} } = lesson, weights = lesson.tape.tensors[cover.tensor ?? -1];
-    state.printing = printed;
-    const sheets = shownSteps(lesson).slice(1).map(n => (lesson.steps[n].unit || !isWorksheet) && drawSheet(n, isWorksheet));
-    const answers = isWorksheet && el("section", { class: "answers" }, el("h1", {}, "Answers"), drawAnswers());
+    state.printing = isWorksheet ? "worksheet" : "lesson";
+    const sheets = stepsOnPaper().map(n => drawSheet(n, isWorksheet)), answers = isWorksheet &&
+        el("section", { class: "answers" }, el("h2", {}, "Answers"), drawAnswers(sheets.map(({ answer }) => answer)));
     Object.assign(state, { step, panel, printing: "" });
     picture = before;
     fill(byId("paper"), isWorksheet && el("p", { class: "who" }, el("span", {}, "Name"), el("span", {}, "Date")),
         el("section", {}, el("h1", {}, lesson.number ? `Lesson ${lesson.name}: ${title}` : title ||
         "Your tape"), el("p", {}, prose(cover.lead || idea)),
-        !cover.lead && text.map(each => el("p", {}, prose(each))), weights && drawArcs(weights, cover.row || 0, isTold(lesson, weights)), drawFormula(formula)),
-    sheets, answers);
+        !cover.lead && text.map(each => el("p", {}, prose(each))),
+        weights && !isWorksheet && drawArcs(weights, cover.row || 0, isTold(lesson, weights)), drawFormula(formula),
+        isWorksheet && el("p", {}, "Fill in the empty boxes, with the decimals of the other tables.")),
+    sheets.map(({ sheet }) => sheet), answers);
     document.body.classList.toggle("worksheet", isWorksheet);
 }
 
@@ -36,32 +48,59 @@ function clearPaper() {
     printed = "lesson";
 }
 
+const MANY = 8; /* boxes */
+
+/* Of a table of many boxes a worksheet has one panel, and one row: those which the question or the words of the step are
+ * about. {panels, row}; row is undefined where all rows stand there. */
+function boxesAsked(step, { t, numbers, panels, rows, at }) {
+    const asked = questionsNow().map(({ question }) => question), index = asked.find(each => each.index !== undefined)?.index;
+    const look = index ?? step.look ?? 0, size = t.rows * t.columns, isWhole = picture.moves || asked.some(({ kind }) => kind === "zeros");
+    if (isWhole || numbers.length <= MANY) return { panels: range(panels, p => p) };
+    const row = range(rows, r => r).find(r => range(numbers.length / panels / rows, c => at(0, r, c)).includes(look % size));
+    return { panels: [Math.floor(look / size) % panels], row: size > MANY ? row : undefined };
+}
+
+/* {sheet, answer}: a step, and what its boxes should hold. */
 function drawSheet(n, isWorksheet) {
     const step = state.lesson.steps[n];
     state.step = n;
-    if (isCard(step)) return drawCardSheet(step);
+    if (isCard(step)) return { sheet: drawCardSheet(step) };
     const isOpen = isLeftOut(step);
     picture = { unit: step.unit, ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
-    const all = tablesIn(picture).some(view => view.panels > 1), layout = layoutOf(picture.items, PAPER, 600, all);
+    const { main, items, rule } = picture, { panels, row } = isWorksheet ? boxesAsked(step, main) : {}, isOne = panels?.length < main.panels;
+    [state.panel] = panels || [0];
+    const all = !isOne && tablesIn(picture).some(view => view.panels > 1), layout = layoutOf(items, PAPER, 600, all);
     const small = { ...layout, cell: Math.min(58, layout.cell), height: Math.min(26, layout.height), font: Math.min(13, layout.font) };
-    if (isWorksheet) Object.assign(small, { cell: CELL.width, height: CELL.height, isTight: false,
-        wraps: layout.wraps || layout.cell < CELL.width + 8 });
-    const items = drawItems(picture, small, true), right = [...items.children].find(item => item.textContent.startsWith("="));
+    const box = Math.min(BOX, Math.floor((PAPER - 90) / main.columns) - 2), given = Math.min(layout.least - 2, layout.cell);
+    if (isWorksheet) Object.assign(small, { cell: given, height: 19, font: 12, isTight: true,
+        wraps: all || widthOf(items, { main: box, given }) > PAPER / 0.92 }); /* its zoom: media.css */
+    main.onlyRow = row;
+    const tables = drawItems(picture, small, !isOne), right = [...tables.children].find(item => item.textContent.startsWith("="));
     if (small.wraps && right) right.before(el("span", { class: "break" })); /* a product is not torn: it begins a line */
-    const words = isWorksheet ? sentenceOf(step) : step.text || sentenceOf(step);
-    return el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)), el("h2", {}, picture.rule),
-        el("p", {}, isOpen ? [askForRule(step), "."] : prose(words)), isSgd(step) && drawCurve(), items,
+    tables.style.setProperty("--box", box + "px");
+    const words = isOpen ? [askForRule(step), "."] : !isWorksheet ? prose(step.text || sentenceOf(step))
+        : picture.moves && prose(sentenceOf(step)); /* else the rule says it */
+    const sheet = el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)),
+        el("h2", {}, rule, isOne && `, ${panelName(main.t, panels[0])}`,
+            row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), words && el("p", {}, words), isSgd(step) && drawCurve(), tables,
         isWorksheet && el("p", { class: "working" }),
         !isOpen && questionsNow().map(({ question }) => el("div", { class: "asked" },
             el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
             question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option)))))));
+    return { sheet, answer: isWorksheet && [el("dt", {}, phaseOf(state.lesson, n), ": ", nameEl(main.name)),
+        el("dd", {}, isOpen && [pictureOf(step).rule, ": "], panels.map(p => panelInWords(main, p)).join("; "))] };
 }
 
-/* The computed table of each step in a line of numbers, and the answers of the questions. */
-function drawAnswers() {
-    const { lesson } = state, numbers = ({ numbers: list, columns, format }) =>
-        list.map((x, i) => (i && i % columns === 0 ? "; " : i ? "  " : "") + written(x, format)).join("");
-    const steps = shownSteps(lesson).map(n => lesson.steps[n]).filter(({ unit }) => unit).map(step => [step, pictureOf(step)]);
+/* With boxes to write in, and narrower cells for what is given. */
+const widthOf = (items, cells) => signsWidth(items, true, 10, 1) + sum(items.filter(({ table }) => table).map(({ table: view }) =>
+    view.columns * ((view.isMain ? cells.main : cells.given) + 2) + sideOf(view, true, 1) + 10));
+
+const panelInWords = ({ numbers, rows, columns, format, at, onlyRow }, p) => range(rows, r => r)
+    .filter(r => (onlyRow ?? r) === r).map(r => range(columns, c => written(numbers[at(p, r, c)], format)).join("  ")).join("; ");
+
+/* What the boxes of each step should hold, a row after the other, and the answers of the questions that were asked. */
+function drawAnswers(boxes) {
+    const { lesson } = state;
     const answer = question => {
         const { kind } = question, { tensors } = lesson.tape;
         if (kind === "choice") return rightOption(question);
@@ -70,8 +109,6 @@ function drawAnswers() {
         const t = tensors[question.tensor], view = viewOf(t, "g");
         return t.grad.map((x, i) => (x === 0 ? placeWords(view, i) : "")).filter(Boolean).join(", ") || "none";
     };
-    return [el("dl", {}, steps.map(([step, { main, rule }]) => [el("dt", {}, phaseOf(lesson, lesson.steps.indexOf(step)), ": ",
-        nameEl(main.name)), el("dd", {}, isLeftOut(step) && [rule, ": "], numbers(main))])),
-        el("ol", {}, (lesson.questions || []).map(question =>
-            el("li", {}, prose(question.ask), " ", el("b", {}, answer(question)))))];
+    return [el("dl", {}, boxes), el("ol", {}, (lesson.questions || []).map(question =>
+        el("li", {}, prose(question.ask), " ", el("b", {}, answer(question)))))];
 }

@@ -27,17 +27,9 @@ const canPredict = step => !plantedAt(step) && !state.compare && (isRuleHidden(s
 
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();
-    if (state.printing) return state.printing === "worksheet" && step.kind !== "start" &&
-        (view.isMain || isComputed(view));
+    if (state.printing) return state.printing === "worksheet" && !!view.isMain;
     if (/^[mjq]/.test(key) || isShown(key)) return false;
     return isAskedFor(key) || (view.isMain && canPredict(step));
-}
-
-/* On a worksheet a table stands in numbers if it was given, transposed or not. What a step computed is empty at later steps,
- * too: a reader fills it in once more, and no later table answers a question. Backward begins with 1, which is given. */
-function isComputed({ of, t }) {
-    const start = state.lesson.steps.find(({ kind }) => kind === "start");
-    return of === "v" ? !!(t.twin || t).producer && !!t.producer : /^[gpqm]/.test(of) && !(start && resultOf(start) === t);
 }
 
 /* Is anything of this step's result hidden? */
