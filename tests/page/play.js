@@ -60,7 +60,7 @@ function check() {
     const below = all("#play-settings, #play-buttons, #play-curve").map(each => each.getBoundingClientRect().bottom + scrollY);
     if (innerWidth >= 1100) expectHere(Math.max(...below) <= innerHeight, `the controls and the curve end at ${Math.max(...below).toFixed(0)}`);
     for (const node of all(".node .name")) expectHere(!node.textContent.includes("%"), node.textContent + " is no name");
-    for (const control of all("#play button, #play input, #play select"))
+    for (const control of all("#playground button, #playground input, #playground select"))
         expectHere(control.tabIndex === 0 && (control.textContent.trim() || control.closest("label")),
             `${control.outerHTML}: no keys reach it, or it has no name`);
 }
@@ -136,7 +136,7 @@ async function learns(attention) {
 async function pauses() {
     let told = 0;
     const watch = new MutationObserver(() => told++);
-    for (const place of all("#play [role=status], #play [aria-live], #announce"))
+    for (const place of all("#playground [role=status], #playground [aria-live], #announce"))
         watch.observe(place, { childList: true, characterData: true, subtree: true });
     await play("#play&seed=5", 0);
     await wait();
@@ -160,7 +160,7 @@ async function pauses() {
     location.hash = "#1";
     await wait();
     await wait();
-    expectHere(!isShown($("#play")) && isShown($("#step")), "the lesson is not shown");
+    expectHere(!isShown($("#playground")) && isShown($("#step")), "the lesson is not shown");
     const left = stepShown();
     for (let n = 0; n < 100; n++) await wait();
     press("ArrowRight");
@@ -169,7 +169,7 @@ async function pauses() {
     expectHere(location.hash === `#play&seed=5&step=${left}`, "what is there is not continued");
     const hash = location.hash;
     for (const key of ["ArrowRight", "ArrowLeft", "Home", "End", "g", "Escape"]) press(key);
-    expectHere(location.hash === hash && isShown($("#play")), "a key of the lessons leaves the playground");
+    expectHere(location.hash === hash && isShown($("#playground")), "a key of the lessons leaves the playground");
     press("?");
     expectHere($("#help").open, "? opens no help");
     $("#help").close();
@@ -199,7 +199,7 @@ async function settings() {
     await choose("attention", "dot");
     await choose("no-mask", false);
     await choose("no-scale", false);
-    expectHere(/no-scale=1&no-mask=1/.test(location.hash) && !$("#play .masked"), "the boxes change nothing");
+    expectHere(/no-scale=1&no-mask=1/.test(location.hash) && !$("#playground .masked"), "the boxes change nothing");
     expectHere(!$("#play-map").textContent.includes("hatched"), "the map tells of a mask");
     click("one");
     check();
@@ -230,7 +230,7 @@ async function records(hash) {
     click("record");
     await wait();
     await wait();
-    expectHere(location.hash === "#recall/0" && isShown($("#step")) && !isShown($("#play")),
+    expectHere(location.hash === "#recall/0" && isShown($("#step")) && !isShown($("#playground")),
         "the recording is not shown");
     expectHere($("#tabs [aria-current]").textContent.includes("step 30"), "the tabs do not say what is shown");
     for (let last = ""; last !== location.hash; press("ArrowRight")) {
@@ -257,7 +257,7 @@ async function records(hash) {
         "the address of a number of the recording does not lead back");
     $("#end a").click();
     await wait();
-    await until(() => isShown($("#play")), "the way back");
+    await until(() => isShown($("#playground")), "the way back");
     await wait();
     expectHere(seen() === before && location.hash === hash, "it does not continue where it was");
     click("one");
@@ -267,7 +267,7 @@ async function records(hash) {
     await wait();
     expectHere(all("#tabs a").length === options + 1, "the second recording does not replace the first");
     $(".cover a").click();
-    await until(() => isShown($("#play")), "the way back again");
+    await until(() => isShown($("#playground")), "the way back again");
     click("again");
     await play(hash.replace("step=30", "step=31"), 31);
     expectHere(seen() === next, "a recording changes what comes after it");
@@ -275,15 +275,15 @@ async function records(hash) {
 
 async function refused() {
     $(".playtab").click();
-    await until(() => $("#play-off").textContent, "a sentence");
+    await until(() => /^The playground is off/.test($("#play-off").textContent), "a sentence");
     report.said = $("#play-off").textContent;
-    expectHere(isShown($("#play")) && !all("#play button, #play input, #play select").some(isShown),
+    expectHere(isShown($("#playground")) && !all("#playground button, #playground input, #playground select").some(isShown),
         "there are controls without use");
     if (document.documentElement.scrollWidth > innerWidth) report.wide.push("#play");
     location.hash = "#1";
     await wait();
     await wait();
-    expectHere(!isShown($("#play")) && isShown($("#step")), "the lesson is not shown");
+    expectHere(!isShown($("#playground")) && isShown($("#step")), "the lesson is not shown");
 }
 
 begin(async () => {
@@ -295,7 +295,7 @@ begin(async () => {
             "nothing is said of the recording");
         $("#notice a").click();
         await wait();
-        await until(() => isShown($("#play")) && stepShown() === 0, "the playground");
+        await until(() => isShown($("#playground")) && stepShown() === 0, "the playground");
     } else if (WALK.opened) {
         const { step, address } = WALK.opened;
         await until(() => isShown($("#play-on")) && stepShown() === step && !isTraining(), "the step of the address");

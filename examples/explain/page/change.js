@@ -18,7 +18,7 @@ function drawSetting({ key, kind, least, most }) {
     input.addEventListener("change", set);
     inputs.set(key, input);
     return el("label", { class: isText ? "wide" : "" }, isSwitch && input, settingWords[key] || key,
-        !isSwitch && input);
+        !isSwitch && input, limits.max && key !== "seed" && el("small", {}));
 }
 
 function drawChange() {
@@ -34,6 +34,11 @@ function drawChange() {
 function updatePanel() {
     updateValues();
     for (const [key, input] of inputs) {
+        const { least, most } = state.lesson.settings?.find(each => each.key === key) || {}; /* others stay as they are */
+        if (input.type === "number" && most !== undefined) {
+            input.max = most;
+            if (key !== "seed") input.nextElementSibling.textContent = `${least} to ${most}`;
+        }
         if (/^(causal|lengths|window)$/.test(key) && Controls.isLive())
             input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
     }
@@ -86,6 +91,7 @@ function showPlanted(lesson) {
     const n = lesson.steps.findIndex(step => step.check === "wrong");
     if (n < 0) return closePanel();
     goTo(n);
+    state.look = firstLook(); /* the step may have stood there, at its nudge */
     Object.assign(ruleBox, { opened: "", closed: nameOfStep(stepNow()) });
     closePanel();
     byId("step").focus({ preventScroll: true });

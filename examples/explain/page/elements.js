@@ -35,6 +35,10 @@ const fill = (element, ...children) => element.replaceChildren(...children.flat(
 
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const isNarrow = () => innerWidth < 700;
+const isLowWindow = () => innerHeight < 500;
+const canFold = () => isPresenting() || isLowWindow(); /* the picture of the tape */
+/* Wide enough for a step that is not to be scrolled. */
+const isWide = () => innerWidth >= (isPresenting() ? 1000 : 1100);
 const isPresenting = () => document.documentElement.classList.contains("present");
 
 /* Pixels for a length that the design gives for type of 16 pixels: present mode has larger type. */

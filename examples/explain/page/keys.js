@@ -45,7 +45,7 @@ function otherKey(key) {
     const { unit } = stepNow(), group = unit && state.lesson.groups.find(each => unit.lines.some(line => each.lines.includes(line)));
     if (key === "p") present();
     else if (key === "h") togglePredict();
-    else if (key === "t" && isPresenting()) toggleTape();
+    else if (key === "t" && canFold()) toggleTape();
     else if (key === "k") toggleKeys();
     else if (key === "e") toggleExercise();
     else if (key === "w") return toggleBox(true);

@@ -18,13 +18,14 @@
  * hint: the terms of a hidden number are shown; bet: the option of the cover;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
  * it room; keys: only the key steps are shown; compare: two states are side by side; trying: the position of an experiment
- * (experiment.js); printing: what is drawn is for paper; look: which look at the step, from 1 on; nudge: the place of its slider. */
+ * (experiment.js); printing: what is drawn is for paper; look: which look at the step, from 1 on; nudge: the place of its slider;
+ * steady: an answer came, which moves nothing. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
     moved: false, compare: false, printing: "", look: 1, nudge: 26, program: false,
     layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false, trying: null };
 
 const stepNow = () => state.lesson.steps[state.step];
-const isPlaying = () => !byId("play").hidden;
+const isPlaying = () => !byId("playground").hidden;
 
 /* ---- addresses ---------------------------------------------------------------------------------------------------- */
 
@@ -42,9 +43,11 @@ function writeAddress() {
         : addressOf(stepNow(), state.chosen, lookSuffix()) + presentWord() + (state.exercise ? "&exercise" : "") + (isTrying() ? "&try" : ""));
 }
 
+let isNewEntry = false; /* the browser's Back leads back to this step */
+
 function replaceAddress(address) {
     try {
-        history.replaceState(null, "", address);
+        history[isNewEntry ? "pushState" : "replaceState"](null, "", address);
     } catch { /* a browser may forbid many changes in a short time; a later change then succeeds */ }
 }
 
@@ -90,7 +93,7 @@ function unfoldFor(lesson, id) {
 function readAddress() {
     const { name, id, look, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying(), wasExercise = isExercise();
     const isPlay = name === "play" || wanted.has("play");
-    byId("play").hidden = !isPlay;
+    byId("playground").hidden = !isPlay;
     document.body.classList.toggle("playing", isPlay);
     if (isPlay !== wasPlaying) scrollTo(0, 0);
     closePanel();
@@ -106,7 +109,7 @@ function readAddress() {
     fill(byId("notice"), isUnknown && name === RECORDED ? ["A recording is there only while the page stays open. ",
         el("a", { href: "#play" }, "Make another one in the playground.")]
         : isUnknown ? `There is no lesson ${name} in this page: it shows ${lesson.number ? "lesson " + lesson.name : "a tape"}.` : sentence);
-    const isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
+    const before = state.lesson && stepNow(), isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
     if (isOther || machine.lesson !== lesson) openLesson(lesson);
     else if (isExercise() && !wasExercise) planAgain();
     if (isOtherName) {
@@ -115,11 +118,15 @@ function readAddress() {
         scrollTo(0, 0);
     }
     if (present !== null) state.keys = present === "key";
-    Object.assign(state, { trying: isTry ? -1 : null, step: isUnknown ? 0 : stepIn(lesson, id), chosen: isUnknown || !readKey(key) ? null : key,
+    const step = isUnknown ? 0 : stepIn(lesson, id);
+    if (!isUnknown && step === 0 && id && id !== "0" && !sentence)
+        fill(byId("notice"), `${lesson.number ? "Lesson " + lesson.name : "This tape"} has no step “${id}”: this is its start.`);
+    Object.assign(state, { trying: isTry ? -1 : null, step, chosen: isUnknown || !readKey(key) ? null : key,
         hover: null, hint: false, moved: false, guessed: null });
     state.keys &&= !!stepNow().key;
     state.look = look || firstLook();
     draw();
+    if (before !== stepNow()) readFromTop();
     Controls.drawn();
 }
 
@@ -166,11 +173,18 @@ function goTo(n) {
         inMachine = byId("picture").contains(focus);
     Object.assign(state, { trying: null, step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
     state.look = isBack ? Infinity : firstLook();
+    isNewEntry = true;
     draw();
-    /* A new step is read from its top. */
-    if (byId("step").getBoundingClientRect().top < 0) scrollTo(0, byId("machine").offsetTop);
+    isNewEntry = false;
+    readFromTop();
     if (inStep) byId("step").focus({ preventScroll: true });
     if (inMachine) (byId("picture").querySelector('.node[tabindex="0"]') || byId("step")).focus({ preventScroll: true });
+}
+
+/* A new step is read from its top; on a phone the picture of the tape may stay above the window. */
+function readFromTop() {
+    const { offsetTop } = byId("machine");
+    if (scrollY > offsetTop && (innerWidth >= 1100 || byId("step").getBoundingClientRect().top < 0)) scrollTo(0, offsetTop);
 }
 
 /* Draws the step. */
@@ -179,15 +193,23 @@ function draw() {
     document.body.classList.toggle("at-cover", step.kind === "cover");
     drawState();
     drawMachine(step);
-    foldTape(state.tape === false);
+    foldTape(state.tape === false || (state.tape === null && isLowWindow() && !isPresenting()));
     drawBar();
     drawBox(step);
     makeRoom(step);
     animateStep();
     updateMachine();
-    const rule = byId("step").querySelector("h1, .rule h2");
-    byId("announce").textContent = `${phaseOf(state.lesson, state.step)}. ${rule ? rule.textContent : ""}${isNudging() ? ". " + looksOf(step)[lookNow() - 1] : ""}`;
+    byId("title").textContent = `${state.lesson.number ? `Lesson ${state.lesson.name}: ` : ""}${state.lesson.title || "Your tape"}`;
+    announce();
     writeAddress();
+}
+
+/* A step is read out as it is seen: its rule, the number that is worked out, its words. */
+function announce() {
+    const { lesson, step } = state, said = [...document.querySelectorAll("#step :is(h1, .rule h2, .lead), #terms, #words > .text")]
+        .filter(each => each.id !== "terms" || !isHiding()).map(each => each.innerText.trim().replace(/\s+/g, " ")), 
+        text = [phaseOf(lesson, step), ...said, isNudging() && looksOf(stepNow())[lookNow() - 1]].filter(Boolean).join(". ");
+    if (byId("announce").textContent !== text) byId("announce").textContent = text;
 }
 
 function drawMachine(step) {
@@ -208,16 +230,17 @@ function makeRoom(step) {
             foldTape(true);
             drawAll();
         }
-    } else if (drawAll(isLow ? LEAST_ROW : EASY_ROW) > 0 && !isLow && innerWidth >= 1100) {
+    } else if (drawAll(isLow ? LEAST_ROW : EASY_ROW) > 0 && !isLow && isWide() && !state.steady) {
         low.add(step.id);
         buildMachine(state.lesson, goToTensor, true);
         drawAll();
     }
 }
 
-/* On a low projector the picture of the tape gives its place to a step that needs it; a button and a key bring it back. */
+/* On a low projector the picture of the tape gives its place to a step that needs it, in a window that is very low, as one that
+ * is enlarged, to every step; a button and a key bring it back. */
 function foldTape(isFolded) {
-    const tapeless = isFolded && isPresenting();
+    const tapeless = isFolded && canFold();
     document.body.classList.toggle("tapeless", tapeless);
     byId("tape").setAttribute("aria-pressed", String(!tapeless));
 }
@@ -300,7 +323,7 @@ function showRecording(recording, back, at) {
 }
 
 const drawMenu = () => byId("tabs").replaceChildren(...lessons.map(({ number, name, title }) =>
-    el("a", { href: "#" + name, "data-name": name, title },
+    el("a", { href: "#" + name, "data-name": name, title, "aria-label": number && `${name}: ${title}` },
     number ? el("b", {}, name) : "", el("span", {}, title || "Your tape"))),
         el("a", { href: "#play", "data-name": "play", class: "playtab" }, "Playground"));
 

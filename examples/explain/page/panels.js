@@ -37,6 +37,9 @@ function closePanel(back) {
 function setPresent(on) {
     document.documentElement.classList.toggle("present", on);
     byId("b-present").setAttribute("aria-pressed", String(on));
+    byId("exit").before(...(on ? [byId("b-break"), byId("b-help")] : [])); /* the header is hidden */
+    if (!on) byId("b-share").before(byId("b-break"));
+    if (!on) byId("b-present").after(byId("b-help"));
     if (on) state.hide = true;
 }
 

@@ -57,7 +57,9 @@ function togglePick(cell) {
 
 function show(keys) {
     for (const key of keys) state.lesson.shown.add(secretOf(key));
+    state.steady = true;
     drawAgain();
+    state.steady = false;
 }
 
 /* Shows all that this step hides, and the answer of a question that asks for it; false if that is nothing. A rule that is to

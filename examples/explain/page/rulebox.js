@@ -333,7 +333,7 @@ function verdictOf(step, place, planted) {
     if (!planted) return null;
     if (!isWrong(planted)) return el("p", {}, planted.why || verdictWord("right", "Right."));
     const isHinted = isExercise() && (tries.get(place.name) || 0) >= 2;
-    return [el("p", {}, verdictWord("wrong", "Wrong"), planted.mistake && [": ", planted.mistake.replace(/_/g, " ")], ". ",
+    return [el("p", {}, verdictWord("wrong", "Wrong"), ". ",
         planted.why && [planted.why, " "], worstWords(plantedPicture(step))),
     isHinted && el("p", { class: "hint" }, planted.question || HINT)];
 }

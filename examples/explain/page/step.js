@@ -83,8 +83,8 @@ function settle(least = LEAST_ROW, isWhole = false) {
     const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
         limit = innerHeight - 6;
     below.classList.remove("small");
-    if (isCard(stepNow()) && innerWidth >= 1100) return Math.max(0, lowest([byId("step").lastChild]) - limit);
-    if (!picture || innerWidth < 1100) return 0;
+    if (isCard(stepNow()) && isWide()) return Math.max(0, lowest([byId("step").lastChild]) - limit);
+    if (!picture || !isWide()) return 0;
     if (isNudging()) {
         below.classList.toggle("small", endOfAll() > limit);
         return Math.max(0, endOfAll() - limit);
@@ -155,7 +155,7 @@ function fitLayout(box, all, wraps) {
     const fit = () => layoutOf(items, box.clientWidth - 20, H, all, wraps), layout = fit(),
         free = H - 180 * k - layout.rows * (layout.height + 2);
     const isSmall = layout.wraps || layout.font < 14 * k || (layout.isTight && free > 150 * k);
-    if (innerWidth < 1100 || !isSmall) return layout;
+    if (!isWide() || !isSmall) return layout;
     below.classList.add("full");
     return fit();
 }
@@ -170,8 +170,8 @@ function drawChoice(name, words, label, pressed, choose) {
         el("button", { "aria-pressed": String(n === pressed), onclick: () => press(n) }, word)));
 }
 
-/* The panels of a tensor, where one is shown at a time. */
-const drawHeads = t => drawChoice("heads", range(t.panels, p => panelName(t, p)), "which part", panelShown(t), p => {
+/* The panels of a tensor, where one is shown at a time. Of many heads only the first says that it is one. */
+const drawHeads = t => drawChoice("heads", range(t.panels, p => panelName(t, p).replace(p && t.panels > 6 ? /^\w+ / : "", "")), "which part", panelShown(t), p => {
     Object.assign(state, { panel: p, chosen: null, turned: stepNow() });
     drawStep();
     settle();
@@ -220,11 +220,11 @@ function tick(step) {
         icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), check === "right" ? "" : shown);
 }
 
-/* A rule of the menu in the op's own words, unless the title says it in the names of the lesson. */
+/* What a rule of the menu computes, unless the title says it. */
 const wrongRule = step => {
     const { rules = [], rule } = state.lesson, planted = plantedAt(step);
-    const used = planted ? menuRuleOf(state.lesson, planted) : rules.find(each => each.key === rule);
-    return used && !(planted && symbolsPlace(step, planted)) ? `: ${used.wrong}` : "";
+    if (planted) return menuRuleOf(state.lesson, planted) && !symbolsPlace(step, planted) ? `: ${planted.why.replace(/^It is |\.$/g, "")}` : "";
+    return rules.some(each => each.key === rule) ? `: ${rules.find(each => each.key === rule).wrong}` : "";
 };
 
 /* ---- the program ----------------------------------------------------------------------- */

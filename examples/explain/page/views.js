@@ -63,9 +63,10 @@ function placeWords({ t, isFlipped, isMean, rowWords, columnWords, rows, columns
     if (isMean) i *= t.columns; /* one for each row */
     const panel = t.rows * t.columns, own = [Math.floor((i % panel) / t.columns), i % t.columns];
     const [r, c] = isFlipped ? own.reverse() : own;
+    const word = text => String(text).replace(/^\[(.*)\]$/, "$1"); /* [pad] stands in brackets already */
     const words = [t.panels > 1 && panelName(t, Math.floor(i / panel)),
-        (rows > 1 || rowWords) && (rowWords ? rowWords[r] : r),
-        (columns > 1 || columnWords) && (columnWords ? columnWords[c] : c)].filter(word => word || word === 0);
+        (rows > 1 || rowWords) && (rowWords ? word(rowWords[r]) : r),
+        (columns > 1 || columnWords) && (columnWords ? word(columnWords[c]) : c)].filter(word => word || word === 0);
     return words.length ? `[${words.join(", ")}]` : "";
 }
 

@@ -1,0 +1,159 @@
+/* faults.js - what tests/page/test appends to a copy of a page, behind common.js: faults that were found once. WALK.parts: which
+ * ones are looked for. */
+const said = $("#play-off").textContent; /* before the library is there */
+const box = each => each.getBoundingClientRect(), seen = selector => all(selector).filter(each => each.getClientRects().length > 0);
+
+/* The one heading of a view. */
+function oneHeading(what) {
+    const headings = seen("h1").filter(each => !each.closest("#paper"));
+    expect(headings.length === 1 && headings[0].textContent.trim().length > 3, `${what}: ${headings.length} h1: ${headings.map(each => each.textContent)}`);
+}
+
+const parts = {
+    /* Zoom 200 % of a window of 1280 by 720: the tape folds, and a table can be seen. */
+    async low() {
+        for (const id of ["f3", "b3.0.4", "b4.1"]) {
+            await go(`#2/${id}`);
+            const table = box($("#step .tab.main .grid")), ends = Math.min(innerHeight, ...seen("#bar, #terms").filter(each =>
+                /fixed|sticky/.test(getComputedStyle(each).position)).map(each => box(each).top));
+            expect(!seen("#machine").length, `${where()}: the tape stands in a low window`);
+            expect(table.top > 0 && table.bottom <= ends, `${where()}: the table ends at ${table.bottom}, of ${ends}`);
+            press("t");
+            expect(seen("#machine").length === 1, `${where()}: t does not show the tape`);
+            $("#tape").click();
+            expect(!seen("#machine").length, `${where()}: the button does not fold the tape`);
+            state.tape = null;
+            lookWide();
+        }
+    },
+    /* A projector: the rule of softmax is a line, help and wrong rules are a button away, and legible. */
+    async projector() {
+        await go("#2/b3.0.4&present"); /* a nudge comes before it */
+        const tables = seen("#step .tab");
+        expect(tables.length === 4 && new Set(tables.map(each => Math.round(box(each).top / 40))).size === 1, "the rule of softmax falls apart");
+        $("#b-help").click();
+        expect($("#help").open && parseFloat(getComputedStyle($("#help p")).fontSize) > 17, "the help is small, or has no button");
+        $("#help").close();
+        await go("#2/b3.0.1&present");
+        $("#b-break").click();
+        expect(seen("#panel .rulebox").length > 0 && parseFloat(getComputedStyle($("#panel .rulebox")).fontSize) > 15, "the panel of wrong rules is small, or has no button");
+        $('#panel [data-rule="softmax"]').click();
+        expect(isPresenting() && $("#step .tick.wrong"), "a class cannot be shown a wrong rule");
+        Controls.startAgain();
+        const { right } = box($("#exit"));
+        expect(right <= innerWidth && seen("#bar > button").every(each => box(each).width >= 23.5), `the bar ends at ${right}`);
+        $("#exit").click();
+        expect($("header #b-break") && $("header #b-help") && !seen("#bar #b-help").length, "the buttons do not come back");
+    },
+    /* A new step is read from its top, by a key and by a link. */
+    async scrolls() {
+        const room = el("div");
+        room.style.height = "2000px";
+        $("#below").append(room);
+        await go("#2/f3");
+        scrollTo(0, 150);
+        press("ArrowRight");
+        expect(scrollY <= $("#machine").offsetTop, `a key: the page is scrolled by ${scrollY}`);
+        scrollTo(0, 900);
+        await go("#2/b4.1");
+        expect(scrollY <= $("#machine").offsetTop, `a link: the page is scrolled by ${scrollY}`);
+        room.remove();
+    },
+    /* A right answer moves nothing. */
+    async answers() {
+        for (const lesson of lessons.slice()) for (const [n, question] of (lesson.questions || []).entries()) {
+            await go(`#${lesson.name}/f0`);
+            await go(`#${lesson.name}/${question.at}`);
+            const form = state.lesson.forms[n], at = () => Math.round(box($("#bar")).top + scrollY);
+            if (!form || question.kind === "choice") continue;
+            const before = at();
+            form.querySelector("[data-reveal]").click();
+            await wait();
+            expect(at() === before, `${where()}, question ${n + 1}: the tape moves from ${before} to ${at()}`);
+        }
+    },
+    /* A step that is not there is said; each view has one h1; a step is read out. */
+    async words() {
+        await go("#2/zz");
+        expect($("#notice").textContent === "Lesson 2 has no step “zz”: this is its start.", `#2/zz: ${$("#notice").textContent}`);
+        oneHeading("a cover");
+        await go("#2/b3.0.4");
+        expect(!$("#notice").textContent, "a step that is there is not found");
+        oneHeading("a step");
+        const announced = $("#announce").textContent;
+        for (const words of ["backward 5 of 9", "weighted mean", "= 1.22", "For a smaller loss"]) expect(announced.includes(words), `${words} is not announced: ${announced}`);
+        press("h");
+        expect(!$("#announce").textContent.includes("1.22"), "a hidden number is announced");
+        press("h");
+        await go("#3/b3.0");
+        expect(placeWords(picture.main, 1) === "[pad, the]", `brackets: ${placeWords(picture.main, 1)}`);
+        for (const tab of all("#tabs a:not(.playtab)")) expect(/^\w+: \w+/.test(tab.getAttribute("aria-label")), `a lesson has the name ${tab.getAttribute("aria-label")}`);
+        await go("#2/b3.0&rule=A:%20A*(1-A)*dA");
+        expect(/It is A \* \(1 - A\) \* dA/.test($("#rule-said").textContent) && !/squared/.test($("#rule-said").textContent), $("#rule-said").textContent);
+        await go("#2/b1.1&break=transpose");
+        await go(`#2/${state.lesson.steps.find(each => each.check === "wrong").id}&break=transpose`);
+        expect(/shape of K\b/.test($("#step .tick.wrong").textContent) && !/\bd?[xy]\b/.test($("#step .tick.wrong").textContent), $("#step .tick.wrong").textContent);
+        await go("#2");
+    },
+    /* The limit of each size. */
+    async limits() {
+        await go("#4");
+        $("#b-change").click();
+        const input = $("#set-tokens"), set = value => {
+            input.value = value;
+            input.dispatchEvent(new Event("change"));
+        };
+        expect(input.max === "29" && input.parentElement.textContent.includes("1 to 29"), `the limit of tokens is ${input.parentElement.textContent}`);
+        set("100");
+        expect($("#changed").textContent === "lesson 4: 100 tokens are too many here: at most 29.", $("#changed").textContent);
+        $("#set-size").value = "8";
+        $("#set-size").dispatchEvent(new Event("change"));
+        expect(Number(input.max) < 29 && input.parentElement.textContent.includes(`1 to ${input.max}`), "a limit stays as it was");
+        Controls.startAgain();
+        press("Escape");
+    },
+    /* 25 heads can be told apart, on the cover and at a step. */
+    async heads() {
+        for (const id of ["0", "f17"]) {
+            await go(`#5/${id}&heads=25`);
+            const buttons = seen("#step .heads button").map(box);
+            if (id !== "0") expect(buttons.length === 25, `${id}: ${buttons.length} heads`);
+            for (const each of seen("#step .heads button")) expect(each.scrollWidth <= each.clientWidth + 1, `${id}: ${each.textContent} does not fit`);
+            buttons.forEach((a, n) => expect(a.right <= innerWidth && buttons.slice(n + 1).every(b => b.left >= a.right || b.top >= a.bottom || b.right <= a.left), `${id}: head ${n + 1} lies over another`));
+        }
+        await go("#5");
+    },
+    /* The browser's Back goes by step. */
+    async back() {
+        await go("#2/f2");
+        press("ArrowRight");
+        press("ArrowRight");
+        const passed = ["#2/f3", "#2/f2"];
+        for (const address of passed) {
+            history.back();
+            for (let n = 0; n < 300 && where() !== address; n++) await wait(10);
+            await wait(20);
+            expect(where() === address && state.step === stepOf(state.lesson, address.slice(3)), `Back leads to ${where()}, and not to ${address}`);
+        }
+    },
+    /* The playground's tab. */
+    async play() {
+        expect(/loading/.test(said), `before the library is there the playground says ${said}`);
+        await go("#play");
+        for (let n = 0; n < 300 && !seen("#play-on").length; n++) await wait(10);
+        oneHeading("the playground");
+        scrollTo(0, 0);
+        location.hash = "#2";
+        await wait(20);
+        location.hash = "#play";
+        await wait(50);
+        location.hash = "#play";
+        $("#tabs .playtab").click();
+        await wait(50);
+        expect(scrollY === 0 && !document.getElementById("play"), `the tab of the playground scrolls by ${scrollY}`);
+    },
+};
+
+begin(async () => {
+    for (const part of WALK.parts) await parts[part]();
+});
