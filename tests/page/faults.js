@@ -31,6 +31,7 @@ const parts = {
         await go("#2/b3.0.4&present"); /* a nudge comes before it */
         const tables = seen("#step .tab");
         expect(tables.length === 4 && new Set(tables.map(each => Math.round(box(each).top / 40))).size === 1, "the rule of softmax falls apart");
+        for (const id of ["b-help", "b-break"]) expect(seen("#bar #" + id).length === 1, `a class has no ${id}`);
         $("#b-help").click();
         expect($("#help").open && parseFloat(getComputedStyle($("#help p")).fontSize) > 17, "the help is small, or has no button");
         $("#help").close();
@@ -125,7 +126,7 @@ const parts = {
     },
     /* The browser's Back goes by step. */
     async back() {
-        await go("#2/f2");
+        for (const id of ["f4", "f1", "f2"]) await go(`#2/${id}`);
         press("ArrowRight");
         press("ArrowRight");
         const passed = ["#2/f3", "#2/f2"];

@@ -142,7 +142,7 @@ def sabotages():
         'a step that is not there is not said': ("faults", lambda s: s.replace(' has no step “', '')),
         'a step has no h1': ("faults", lambda s: s.replace('<h1 id="title"', '<p id="title"')),
         'a step announces its heading alone': ("faults", lambda s: s.replace('.lead), #terms, #words > .text")', '.lead)")')),
-        'a hidden number is announced': ("faults", lambda s: s.replace('text = [phaseOf(lesson, step), ...said]', 'text = [phaseOf(lesson, step), ...said, picture?.main.numbers.map(bare)]')),
+        'a hidden number is announced': ("faults", lambda s: s.replace('text = [phaseOf(lesson, step), ...said,', 'text = [phaseOf(lesson, step), ...said, picture?.main.numbers.map(bare).join(),')),
         'a word in brackets gets two': ("faults", lambda s: s.replace('word(rowWords[r])', 'rowWords[r]')),
         'a lesson has a number for a name': ("faults", lambda s: s.replace('"aria-label": number && ', '"aria-label": false && ')),
         'a wrong rule is said in other names': ("faults", lambda s: s.replace('if (planted) return menuRuleOf', 'if (false) return menuRuleOf').replace('return rules.some(each => each.key === rule) ? `: ${rules.find(each => each.key === rule).wrong}`', 'return planted ? `: ${menuRuleOf(state.lesson, planted).wrong}`')),
