@@ -389,7 +389,8 @@ static void find_key_steps(Plan *plan) {
             if (plan->steps[i].unit >= 0 && plan_shows(plan, &plan->steps[i], open)) last[open] = i;
     }
     plan->is_long = shown > MANY_STEPS;
-    plan->steps[0].is_key = plan->steps[last[0]].is_key = plan->steps[last[1]].is_key = true;
+    plan->steps[0].is_key = true;
+    for (int open = 0; open < 2; open++) plan->steps[last[open]].is_key = true;
     if (json_get(plan->lesson, "key")) mark_said(plan);
     else
         for (int open = 0; open < 2; open++) mark_new(plan, open);

@@ -47,9 +47,9 @@ static void put_learning(const Lesson *l, const Tensor *const *leaf, int n, char
     if (n > MOST_NAMED) snprintf(text, 160, "each of the %lld numbers that learn", numbers);
     else if (numbers > 1) snprintf(text, 160, "each of the %lld numbers of ", numbers);
     for (int i = 0; i < n && n <= MOST_NAMED; i++) {
-        const char *before = i == 0 ? "" : i == n - 1 ? " and " : ", ";
+        const char *before = i == n - 1 ? " and " : ", ";
         const size_t used = strlen(text);
-        snprintf(text + used, 160 - used, "%s`%s`", before, short_name(l, leaf[i]->name));
+        snprintf(text + used, 160 - used, "%s`%s`", i ? before : "", short_name(l, leaf[i]->name));
     }
 }
 

@@ -2,7 +2,9 @@
 
 /* The checks leave their matrices to the end of the program. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "detect_leaks=0"; }
+const char *__asan_default_options(void) {
+    return "detect_leaks=0";
+}
 
 #define LIST(...)              ((const double[]){__VA_ARGS__})
 #define M(rows, columns, ...)  numbers(rows, columns, LIST(__VA_ARGS__))
@@ -103,8 +105,12 @@ static Cache new_cache(void) {
 }
 
 static int forwards, backwards;
-static void count_forward(Matrix *y) { y->value[0] = ++forwards; }
-static void count_backward(Matrix *y) { backwards += y->rows; }
+static void count_forward(Matrix *y) {
+    y->value[0] = ++forwards;
+}
+static void count_backward(Matrix *y) {
+    backwards += y->rows;
+}
 static bool check_tape(void) {
     Matrix *x = M(1, 1, 3), *y = add(x, x), *z = y ? add(y, y) : NULL;
     const long before = alive - 2;
