@@ -124,6 +124,19 @@ const parts = {
         }
         await go("#5");
     },
+    /* The picture of the tape, made on a cover, ends inside the window at each step. */
+    async covers() {
+        for (const { name } of lessons.slice()) {
+            await go(`#${name}`);
+            press("ArrowRight");
+            const { right } = box($("#picture")), last = Math.max(...all("#picture .node").map(each => box(each).right)), { scrollWidth, clientWidth } = $("#picture");
+            await go(`#${name}/f1`);
+            buildMachine();
+            expect(scrollWidth - clientWidth === Math.max(0, $("#picture").scrollWidth - clientWidth), `#${name} from its cover: the tape is ${scrollWidth} wide, of ${clientWidth}; made here it is ${$("#picture").scrollWidth}`);
+            expect(scrollWidth > clientWidth || last <= right, `#${name} from its cover: the last table ends at ${last}, of ${right}`);
+        }
+        await go("#2");
+    },
     /* The browser's Back goes by step. */
     async back() {
         for (const id of ["f4", "f1", "f2"]) await go(`#2/${id}`);
