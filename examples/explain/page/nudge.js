@@ -77,7 +77,7 @@ function movedBy(step, i) {
     const { part: { jacobian, line: { result } } } = step, C = result.columns;
     if (step.nudge.kind === "product") return metBy(step, i);
     const rates = new Map(range(jacobian[i].length / 2, n => [jacobian[i][2 * n], Number(jacobian[i][2 * n + 1])]));
-    const list = isOfWeights(step) ? range(C, c => i - i % C + c) : [...rates.keys()];
+    const list = isOfWeights(step) ? range(C, c => i - i % C + c) : rates.size ? [...rates.keys()] : [i]; /* its own, by 0 */
     return list.map(j => ({ j, rate: rates.get(j) || 0 }));
 }
 
@@ -232,7 +232,7 @@ function drawForward(step, n) {
 
 /* The number that a single number moves, with its slope, and the loss. */
 function drawMoved(step, n) {
-    const { moved: [first], y } = nudged, real = changeAt(n, 0), isEach = step.nudge.kind === "each" && first;
+    const { moved: [first], y } = nudged, isEach = step.nudge.kind === "each", real = isEach ? changeAt(n, 0) : null;
     return [el("table", { class: "nudge" }, el("tbody", {}, isEach && el("tr", {}, el("th", { scope: "row" }, nameEl(y.symbol)),
         td("change", barOfChange(real, farthest(first.rate, nudged.change && (m => changeAt(m, 0))), first.rate * nudgeAt(n)), num(real === null ? "" : withSign(real, 3))),
         td("predicted", nameEl("h"), ` × ${bracketed(bare(first.rate))}, the slope`)), !isSecret(picture.main, nudged.i) && drawLossRow(n, 1))),
@@ -241,7 +241,7 @@ function drawMoved(step, n) {
 
 /* In one line if they fit there; they then have the whole width. */
 function layoutOfNudge(items) {
-    const fit = () => layoutOf(items, byId("step").clientWidth - 20, 0.3 * innerHeight, false), layout = fit();
+    const fit = () => layoutOf(items, byId("step").clientWidth, 0.3 * innerHeight, false), layout = fit();
     if (!layout.wraps || innerWidth < 1100) return layout;
     byId("below").classList.add("full");
     return fit();

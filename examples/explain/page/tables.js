@@ -48,7 +48,7 @@ function layoutWith(items, W, H, all, mustWrap, most) {
     const columns = sum(large.map(view => columnsOf(view, most) * panels(view)));
     const smallWidth = sum(tables.filter(view => view.isSmall).map(view => columnsOf(view, most) * (SMALL * k + 2)));
     const chars = Math.max(...large.map(view => Math.max(1, ...view.numbers.map(x => fix(x, view.format).length))));
-    const least = Math.max(34, chars * 7.2 + 6) * k;
+    const least = Math.floor(Math.max(34, chars * 7.2 + 6) * k); /* as a cell is whole pixels, too */
     const besides = isTight => sum(tables.map(view => sideOf(view, isTight, k) + (isCut(view, most) ? NEXT_COLUMN : 0) + gap +
         (panels(view) - 1) * (20 + (isTight ? 2 : sideOf(view, false, k)))));
     const room = isTight => Math.floor((W - smallWidth - besides(isTight) - signsWidth(items, isTight, gap, k)) / columns) - 2;
