@@ -30,6 +30,12 @@ function compare(live, what) {
     expect(isFlat ? words.includes("almost 0") : words.includes(two(wanted.slope)) && words.includes(wanted.slope > 0 ? "look less" : "look more"), `${what}: it says ${words}`);
 }
 
+/* The weight above a handle stays in the picture. */
+function lookInside() {
+    const { top } = $(".pull").getBoundingClientRect();
+    for (const weight of all(".pull .weight")) expect(weight.getBoundingClientRect().top >= top, `a weight stands ${(top - weight.getBoundingClientRect().top).toFixed(0)} pixels above the picture`);
+}
+
 /* Nothing tells before the first pull: not the words, the chart, or a name for a screen reader. */
 function untold() {
     const slope = two(Math.abs(state.lesson.tape.tensors[state.lesson.pull.tensor].grad[state.lesson.pull.cell])), html = $("#step").outerHTML;
@@ -72,6 +78,7 @@ async function pulls(live) {
     key("End");
     expect(valueNow(chosen()) > p.high - p.size, "End does not lead to the highest place");
     compare(live, "the highest place");
+    lookInside();
     drag(chosen(), heightOf(byKey));
     expect(valueNow(chosen()) === byKey && lossShown() === loss, `by key ${byKey} with the loss ${loss}, by pointer ${valueNow(chosen())} with ${lossShown()}`);
     for (const grip of grips().reverse()) {

@@ -46,7 +46,7 @@ function pulledNow(lesson, p) {
 
 /* ---- the arcs ----------------------------------------------------------------------------------------------------- */
 
-const PULL = { base: 210, least: 44, most: 150, width: 600, top: 0, height: 272 };
+const PULL = { base: 210, least: 40, most: 136, width: 600, top: -22, height: 294 }; /* a weight stands above the highest handle */
 
 /* The arc of a key, and the place of its top, for its score. */
 function pullPath(p, c, score) {
