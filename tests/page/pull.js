@@ -24,6 +24,7 @@ function compare(live, what) {
     const labels = all(".plot .base + text").map(each => Number(each.textContent)), unit = (grid[0] - grid[1]) / (labels[1] - labels[0]), score = 374 / (p.high - p.low);
     expect(Math.abs((y1 - y2) / unit / ((x2 - x1) / score) - wanted.slope) < 1e-4, `${what}: the tangent is steeper than ${wanted.slope}`);
     expect($(".plot .slope").classList.contains(wanted.slope > 0 ? "pos" : "neg"), `${what}: the tangent has the other sign`);
+    expect([x1, x2].every(x => x >= 33.9 && x <= 408.1) && [y1, y2].every(y => y >= 9.9 && y <= 160.1), `${what}: the tangent leaves the plot: ${[x1, y1, x2, y2]}`);
     const [x, y] = ["cx", "cy"].map(name => Number($(".plot .dot").getAttribute(name)));
     expect(Math.abs((grid[0] - y) / unit - wanted.loss) < 0.01 && Math.abs((x - 34) / score + p.low - valueNow(chosen())) < 0.01, `${what}: the dot stands elsewhere`);
     const words = $(".saying").textContent, isFlat = Math.abs(wanted.slope) < 0.08;
@@ -75,6 +76,7 @@ async function pulls(live) {
     const byKey = valueNow(chosen()), loss = lossShown(), p = state.lesson.pulled;
     key("Home");
     expect(valueNow(chosen()) < p.low + p.size, "Home does not lead to the lowest place");
+    compare(live, "the lowest place");
     key("End");
     expect(valueNow(chosen()) > p.high - p.size, "End does not lead to the highest place");
     compare(live, "the highest place");

@@ -46,7 +46,7 @@ function pulledNow(lesson, p) {
 
 /* ---- the arcs ----------------------------------------------------------------------------------------------------- */
 
-const PULL = { base: 210, least: 40, most: 136, width: 600, top: -22, height: 294 }; /* a weight stands above the highest handle */
+const PULL = { base: 210, least: 40, most: 136, width: 600, top: -26, height: 298 }; /* a weight stands above the highest handle */
 
 /* The arc of a key, and the place of its top, for its score. */
 function pullPath(p, c, score) {
@@ -91,11 +91,15 @@ function drawPullPlot(plot, p, { loss, slope }) {
     const { ticks, share } = linearScale(0, Math.max(...course.losses.filter(Number.isFinite), loss || 0), 4);
     const x = score => 34 + (score - low) / (high - low) * 374, y = each => 160 - 150 * share(each), at = scoreAt(p, own, p.moved[own]);
     const point = (each, i) => `${x(scoreAt(p, own, course.least + i)).toFixed(1)} ${y(each).toFixed(1)}`, unit = 150 / (ticks[ticks.length - 1][0] || 1);
-    const run = 60 / Math.hypot(x(1) - x(0), slope * unit), steep = slope * unit * run, text = (words, x, y, anchor) => svg("text", { x, y, "text-anchor": anchor }, words);
+    const steep = slope * unit, run = 60 / Math.hypot(x(1) - x(0), steep), text = (words, x, y, anchor) => svg("text", { x, y, "text-anchor": anchor }, words);
+    const end = (way, room) => { /* of the tangent: in the plot */
+        const far = way * Math.min(run, room, steep ? (steep * way > 0 ? y(loss) - 10 : 160 - y(loss)) / Math.abs(steep) : run);
+        return `${x(at + far)} ${y(loss) - steep * far}`;
+    };
     plot.setAttribute("aria-label", `The loss is ${bare(loss)}${runs ? `, its slope for the score of “${words[own]}” ${bare(slope)}` : ""}`);
     fill(plot, ticks.map(([each, label]) => [svg("path", { class: "base", d: `M34 ${y(each)}H408` }), text(label, 26, y(each) + 4, "end")]),
         runs > 0 && [svg("path", { class: "curve", d: "M" + course.losses.map(point).join("L") }),
-            svg("path", { class: slope > 0 ? "slope pos" : "slope neg", d: `M${x(at - run)} ${y(loss) + steep}L${x(at + run)} ${y(loss) - steep}` })],
+            svg("path", { class: slope > 0 ? "slope pos" : "slope neg", d: `M${end(-1, at - low)}L${end(1, high - at)}` })],
         svg("circle", { class: "dot", cx: x(at), cy: y(loss), r: 6 }), text(`less at “${words[own]}”`, 34, 182, "start"), text(`more at “${words[own]}”`, 408, 182, "end"));
 }
 
