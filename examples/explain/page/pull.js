@@ -103,9 +103,13 @@ function drawPullPlot(plot, p, { loss, slope }) {
         svg("circle", { class: "dot", cx: x(at), cy: y(loss), r: 6 }), text(`less at “${words[own]}”`, 34, 182, "start"), text(`more at “${words[own]}”`, 408, 182, "end"));
 }
 
-function sayPulled({ runs, own, words, who }, slope) {
-    if (!runs) return `Should “${who}” look more at “${words[own]}”, or less? Pull the filled handle and see.`;
-    if (!(Math.abs(slope) >= 0.08)) return `The slope is almost 0: the arc to “${words[own]}” has done what it can. Try another one.`;
+function sayPulled(p, { loss, slope }) {
+    const { runs, own, words, who, moved } = p, arc = `the arc to “${words[own]}”`;
+    if (!runs) return `Should “${who}” look more at “${words[own]}”, or less?`;
+    const { losses, least } = courseOf(p), lowest = Math.min(...losses), isFlat = !(Math.abs(slope) >= 0.08), flat = "The slope is almost 0";
+    if (isFlat && loss - lowest > 0.05 * Math.max(1, Math.max(...losses) - lowest))
+        return `${flat}: it is flat here, and a small pull hardly changes the loss. Pull ${arc} far ${losses.indexOf(lowest) + least > moved[own] ? "up" : "down"}.`;
+    if (isFlat) return `${flat}: ${arc} has done what it can. Try another one.`;
     return ["The slope here is ", el("b", { class: slope > 0 ? "up" : "down" }, (slope > 0 ? "+" : "") + fix(slope, { d: 2, e: 0 })),
         `: if this score grows, the loss ${slope > 0 ? "grows" : "shrinks"}. So look ${slope > 0 ? "less" : "more"} at “${words[own]}”.`];
 }
@@ -127,6 +131,7 @@ function drawPull(box) {
     const loss = el("b"), then = el("span", {}, "at first", el("b", { class: "then" }, two(lossOf(lesson)))), plot = svg("svg", { class: "plot", viewBox: "0 0 420 190", role: "img" });
     const back = button("put back", () => {
         moved.fill(0);
+        p.from = null;
         update();
     }, { class: "quiet" });
     const saying = el("p", { class: "saying" }), cost = el("p", { class: "length", role: "status" });
@@ -165,7 +170,7 @@ function drawPull(box) {
         loss.textContent = two(now.loss);
         then.style.visibility = back.style.visibility = isMoved ? "" : "hidden";
         drawPullPlot(plot, p, now);
-        fill(saying, sayPulled(p, now.slope));
+        fill(saying, sayPulled(p, now));
         cost.textContent = p.runs < 3 ? `One sweep back from the loss finds it. ${lengthOf(lesson)}.` : `You ran it ${p.runs} times, for one score at a time. One sweep back gives every slope at once.`;
     }
     update();
