@@ -42,6 +42,8 @@ function lookInside() {
 function untold() {
     const slope = two(Math.abs(state.lesson.tape.tensors[state.lesson.pull.tensor].grad[state.lesson.pull.cell])), html = $("#step").outerHTML;
     expect(!$(".plot .slope") && !$(".plot .curve") && !html.includes(slope) && !/slope (here|is)|grows|shrinks|look less|here is why/.test(html), "the slope stands there before the first pull");
+    expect($("#step").textContent.match(/pull/gi).length === 1, "what to do is not said once");
+    expect(getComputedStyle($("#step .go")).backgroundColor === "rgba(0, 0, 0, 0)", "the button is filled before the first pull");
     expect($(".untouched .grip.on"), "no handle says that it can be pulled");
 }
 
@@ -72,6 +74,7 @@ async function pulls(live) {
     key("ArrowDown");
     expect(!$(".untouched") && where() === "" && state.step === 0, "an arrow on a handle makes a step: " + where());
     compare(live, "one key");
+    expect(getComputedStyle($("#step .go")).backgroundColor !== "rgba(0, 0, 0, 0)", "the button is not filled after the first pull");
     key("PageUp", 2);
     compare(live, "two page keys");
     const byKey = valueNow(chosen()), loss = lossShown(), p = state.lesson.pulled;
