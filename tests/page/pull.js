@@ -29,7 +29,9 @@ function compare(live, what) {
     expect(Math.abs((grid[0] - y) / unit - wanted.loss) < 0.01 && Math.abs((x - 34) / score + p.low - valueNow(chosen())) < 0.01, `${what}: the dot stands elsewhere`);
     const words = $(".saying").textContent, isFlat = Math.abs(wanted.slope) < 0.08;
     const { losses } = courseOf(p), far = wanted.loss - Math.min(...losses), isDone = far < 0.05 * Math.max(1, Math.max(...losses) - Math.min(...losses));
-    expect(isFlat ? words.includes("almost 0") && words.includes(isDone ? "what it can" : "it is flat here") : words.includes(two(wanted.slope)) && words.includes(wanted.slope > 0 ? "look less" : "look more"), `${what}: it says ${words}`);
+    const lowest = Number(/M34 (\S+)H/.exec($(".plot .lowest").getAttribute("d"))[1]), isLowest = bare(wanted.loss) === bare(Math.min(...losses));
+    expect(Math.abs((grid[0] - lowest) / unit - Math.min(...losses)) < 1e-6, `${what}: the lowest loss stands elsewhere`);
+    expect(isLowest ? words.includes("the lowest loss of") && words.includes("almost 0") === isFlat : isFlat ? words.includes("almost 0") && words.includes(isDone ? "what it can" : "it is flat here") : words.includes(two(wanted.slope)) && words.includes(wanted.slope > 0 ? "look less" : "look more"), `${what}: it says ${words}`);
 }
 
 /* The weight above a handle stays in the picture. */

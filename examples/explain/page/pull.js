@@ -96,8 +96,10 @@ function drawPullPlot(plot, p, { loss, slope }) {
         const far = way * Math.min(run, room, steep ? (steep * way > 0 ? y(loss) - 10 : 160 - y(loss)) / Math.abs(steep) : run);
         return `${x(at + far)} ${y(loss) - steep * far}`;
     };
-    plot.setAttribute("aria-label", `The loss is ${bare(loss)}${runs ? `, its slope for the score of “${words[own]}” ${bare(slope)}` : ""}`);
+    const lowest = Math.min(...course.losses), isHigh = y(lowest) < 140;
+    plot.setAttribute("aria-label", `The loss is ${bare(loss)}, the lowest of this arc ${bare(lowest)}${runs ? `, its slope for the score of “${words[own]}” ${bare(slope)}` : ""}`);
     fill(plot, ticks.map(([each, label]) => [svg("path", { class: "base", d: `M34 ${y(each)}H408` }), text(label, 26, y(each) + 4, "end")]),
+        course.losses.length > 1 && [svg("path", { class: "lowest", d: `M34 ${y(lowest)}H408` }), text("the lowest loss of this arc", 221, y(lowest) + (isHigh ? 15 : -6), "middle")],
         runs > 0 && [svg("path", { class: "curve", d: "M" + course.losses.map(point).join("L") }),
             svg("path", { class: slope > 0 ? "slope pos" : "slope neg", d: `M${end(-1, at - low)}L${end(1, high - at)}` })],
         svg("circle", { class: "dot", cx: x(at), cy: y(loss), r: 6 }), text(`less at “${words[own]}”`, 34, 182, "start"), text(`more at “${words[own]}”`, 408, 182, "end"));
@@ -109,6 +111,7 @@ function sayPulled(p, { loss, slope }) {
     const { losses, least } = courseOf(p), lowest = Math.min(...losses), isFlat = !(Math.abs(slope) >= 0.08), flat = "The slope is almost 0";
     if (isFlat && loss - lowest > 0.05 * Math.max(1, Math.max(...losses) - lowest))
         return `${flat}: it is flat here, and a small pull hardly changes the loss. Pull ${arc} far ${losses.indexOf(lowest) + least > moved[own] ? "up" : "down"}.`;
+    if (bare(loss) === bare(lowest)) return `${isFlat ? `${flat}, and this` : "This"} is the lowest loss of ${arc}. Try another one.`;
     if (isFlat) return `${flat}: ${arc} has done what it can. Try another one.`;
     return ["The slope here is ", el("b", { class: slope > 0 ? "up" : "down" }, (slope > 0 ? "+" : "") + fix(slope, { d: 2, e: 0 })),
         `: if this score grows, the loss ${slope > 0 ? "grows" : "shrinks"}. So look ${slope > 0 ? "less" : "more"} at “${words[own]}”.`];
