@@ -40,6 +40,11 @@ function lookInside() {
     for (const weight of all(".pull .weight")) expect(weight.getBoundingClientRect().top >= top, `a weight stands ${(top - weight.getBoundingClientRect().top).toFixed(0)} pixels above the picture`);
 }
 
+/* The arcs, the loss and its plot are seen together in a window that is low and not narrow. */
+function lookLow() {
+    if (innerHeight < 500) for (const each of all(".pull, .big b, .plot, .saying, #step .go")) expect(each.getBoundingClientRect().bottom <= innerHeight, `${each.getAttribute("class") || each.tagName} ends below a low window`);
+}
+
 /* Nothing tells before the first pull: not the words, the chart, or a name for a screen reader. */
 function untold() {
     const slope = two(Math.abs(state.lesson.tape.tensors[state.lesson.pull.tensor].grad[state.lesson.pull.cell])), html = $("#step").outerHTML;
@@ -75,6 +80,7 @@ async function pulls(live) {
     chosen().focus();
     key("ArrowDown");
     expect(!$(".untouched") && where() === "" && state.step === 0, "an arrow on a handle makes a step: " + where());
+    lookLow();
     compare(live, "one key");
     expect(getComputedStyle($("#step .go")).backgroundColor !== "rgba(0, 0, 0, 0)", "the button is not filled after the first pull");
     key("PageUp", 2);
@@ -122,7 +128,7 @@ async function leads(key) {
     const fell = pulledNow(state.lesson, p).loss < before;
     $("#step .go").click();
     expect(where() === "#2/s", "the button leads to " + where());
-    expect(!$("#machine").hidden && $("#bar").getClientRects().length > 0 && $("#picture canvas").getBoundingClientRect().width > 5, "the tape is not there after the first screen");
+    expect(innerHeight < 500 || !$("#machine").hidden && $("#bar").getClientRects().length > 0 && $("#picture canvas").getBoundingClientRect().width > 5, "the tape is not there after the first screen");
     await go("#2/" + state.lesson.pull.at);
     const said = `You pulled the arc to “${p.words[p.words.length - 1]}” down, and the loss ${fell ? "fell" : "grew"}: here is why.`;
     expect($(".verdict")?.textContent === said, `the softmax step says ${$(".verdict")?.textContent}, and not ${said}`);

@@ -17,7 +17,7 @@ function drawCover(box) {
 function drawTitle(above, more) {
     const { cover = {}, title, idea } = state.lesson;
     return [above && el("p", { class: "above" }, above), el("h1", {}, prose(cover.title || title || "Your tape")),
-        el("p", { class: "lead" }, prose(cover.lead || idea), more && " " + more)];
+        el("p", { class: "lead" }, more ? el("span", {}, prose(cover.lead || idea), " ") : prose(cover.lead || idea), more)];
 }
 
 /* "15 steps, 3 questions, about 15 minutes": 40 seconds for a step, and a minute for a question. */
