@@ -220,7 +220,8 @@ function drawForward(step, n) {
         [y.number]: new Map(moved.map(({ j, rate }, row) => [j, y.value[j] + (changeAt(n, row) ?? rate * h)])) };
     const items = pictureOf(forward).items.map(item => (item.table ? { table: movedView(item.table, now[item.table.t.number]) } : item));
     items.push(sign("→"), { table: gradView(y, { note: "arrives" }) });
-    const box = drawItems({ items }, layoutOfNudge(items)), own = `v${tensor.number}.${i}`, used = new Set(moved.filter(({ rate }) => rate !== 0)
+    state.layout = layoutOfNudge(items);
+    const box = drawItems({ items }, state.layout), own = `v${tensor.number}.${i}`, used = new Set(moved.filter(({ rate }) => rate !== 0)
         .flatMap(({ j, met }) => [`v${y.number}.${j}`, `g${y.number}.${j}`, ...(met ? keysOf(...met) : [])]));
     for (const cell of box.querySelectorAll(".c")) {
         cell.classList.toggle("chosen", cell.dataset.key === own);
@@ -233,15 +234,20 @@ function drawForward(step, n) {
 /* The number that a single number moves, with its slope, and the loss. */
 function drawMoved(step, n) {
     const { moved: [first], y } = nudged, isEach = step.nudge.kind === "each", real = isEach ? changeAt(n, 0) : null;
+    if (!isEach && isSecret(picture.main, nudged.i)) return drawTermsOfNudge();
     return [el("table", { class: "nudge" }, el("tbody", {}, isEach && el("tr", {}, el("th", { scope: "row" }, nameEl(y.symbol)),
         td("change", barOfChange(real, farthest(first.rate, nudged.change && (m => changeAt(m, 0))), first.rate * nudgeAt(n)), num(real === null ? "" : withSign(real, 3))),
         td("predicted", nameEl("h"), ` × ${bracketed(bare(first.rate))}, the slope`)), !isSecret(picture.main, nudged.i) && drawLossRow(n, 1))),
     drawTermsOfNudge()];
 }
 
-/* In one line if they fit there; they then have the whole width. */
+/* In one line if they fit there; they then have the whole width. Rows that were made lower (settle) stay so. */
 function layoutOfNudge(items) {
-    const fit = () => layoutOf(items, byId("step").clientWidth, 0.3 * innerHeight, false), layout = fit();
+    const fit = () => {
+        const layout = layoutOf(items, byId("step").clientWidth, 0.3 * innerHeight, false), height = Math.min(layout.height, nudged.height);
+        return { ...layout, height, font: Math.min(layout.font, height * 0.58) };
+    };
+    const layout = fit();
     if (!layout.wraps || innerWidth < 1100) return layout;
     byId("below").classList.add("full");
     return fit();
@@ -278,6 +284,7 @@ function drawKnob({ part: { tensor } }, move) {
 function drawNudge(box, step) {
     const isWeights = isOfWeights(step), look = lookNow(), [tables, lines] = ["", "nudged"].map(name => el("div", { class: name }));
     nudgeOf(step);
+    nudged.height = Infinity;
     const move = () => {
         if (!isWeights) fill(tables, drawForward(step, state.nudge));
         fill(lines, isWeights ? drawWeights(step, look, state.nudge) : drawMoved(step, state.nudge));

@@ -285,6 +285,7 @@ function choose(key) {
     const hasRows = picture && picture.row !== undefined;
     if (hasRows || isNudging()) drawStep();
     else showTerms();
+    if (isNudging()) settle();
     writeAddress();
 }
 

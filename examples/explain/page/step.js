@@ -75,18 +75,19 @@ const lowest = list => Math.max(0, ...list.filter(each => each.getClientRects().
 const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, .nudged > *, .legend, #terms > *"),
     ...byId("below").querySelectorAll("#words > .text, .verdict, #questions > .question")]);
 
-const LEAST_ROW = 24, EASY_ROW = 30; /* pixels */
+const LEAST_ROW = 24, EASY_ROW = 30, LEAST_PRESENTED = 21; /* pixels */
 
 /* On a wide window the step ends above its lower edge: with smaller words, with rows as low as `least`, and, of large tables,
  * fewer rows in view at a time, unless all are wanted. Returns how many pixels are cut off nevertheless. */
 function settle(least = LEAST_ROW, isWhole = false) {
-    const items = byId("step").querySelector(".items"), below = byId("below"), { layout } = state,
+    const items = byId("step").querySelector(".items"), below = byId("below"),
         limit = innerHeight - 6;
     below.classList.remove("small");
     if (isCard(stepNow()) && isWide()) return Math.max(0, lowest([byId("step").lastChild]) - limit);
     if (!picture || !isWide()) return 0;
     if (isNudging()) {
         below.classList.toggle("small", endOfAll() > limit);
+        if (items) nudged.height = lowerRows(items, () => endOfAll() - limit, isPresenting() ? LEAST_PRESENTED : least);
         return Math.max(0, endOfAll() - limit);
     }
     if (!items) return 0;
@@ -95,15 +96,22 @@ function settle(least = LEAST_ROW, isWhole = false) {
     if (endOfAll() > limit && byId("questions")) moveQuestions();
     const isUnder = below.classList.contains("full") || (byId("questions") && byId("step").contains(byId("questions"))),
         over = () => (isUnder ? endOfAll() : step()) - limit;
-    let { height } = layout;
-    for (let n = 0; n < 8 && over() > 0 && height > least * enlarged(); n++) {
-        height = Math.max(least * enlarged(), height - Math.max(0.5, over() * (height + 2) / items.clientHeight));
-        items.style.setProperty("--ch", height + "px");
-        items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
-    }
+    lowerRows(items, over, least);
     if (over() > 0 && byId("rule-box").hidden && !isWhole) cutTables(items, over());
     showTerms();
     return Math.max(0, endOfAll() - limit);
+}
+
+/* Rows as low as `least`, until nothing is over. Returns their height. */
+function lowerRows(items, over, least) {
+    const { layout } = state, low = least * enlarged();
+    let { height } = layout;
+    for (let n = 0; n < 8 && over() > 0 && height > low; n++) {
+        height = Math.max(low, height - Math.max(0.5, over() * (height + 2) / items.clientHeight));
+        items.style.setProperty("--ch", height + "px");
+        items.style.setProperty("--font", Math.min(layout.font, height * 0.58) + "px");
+    }
+    return height;
 }
 
 /* The questions stand under the line of terms, if they end higher there. */
