@@ -270,7 +270,7 @@ static void say_of_check(Experiment *x, int digits) {
                "close a check may ask for. Float32 has 7 digits in all, and loses more and more of "
                "them when two losses are subtracted.");
     else
-        experiment_says(x, "h is too small: the two losses differ only in their last digits, and "
+        experiment_says(x, "`h` is too small: the two losses differ only in their last digits, and "
                            "what rounding did to them is divided by 2 h.");
 }
 
@@ -291,10 +291,10 @@ static void run_check(Experiment *x) {
     const double slope = slope_of_loss(x);
     if (!(fabs(slope) > 0.1)) return;
     experiment_lead(
-        x, 1, "h",
-        "A check moves a number by h to both sides, and divides the difference of the "
-        "losses by 2 h. How far is that from the gradient, as a share of it? relu(x), the "
-        "larger of x and 0, has a kink at 0; here x is 0.001, and the slope is 1.");
+        x, 1, "`h`",
+        "A check moves a number by `h` to both sides, and divides the difference of the "
+        "losses by 2 `h`. How far is that from the gradient, as a share of it? relu(`x`), the "
+        "larger of `x` and 0, has a kink at 0; here `x` is 0.001, and the slope is 1.");
     experiment_row(x, "loss, float64");
     experiment_row(x, "loss, float32");
     experiment_row(x, "relu(0.001)");

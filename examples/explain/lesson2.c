@@ -295,8 +295,8 @@ static void say_of_root(Experiment *x, int d) {
 static void run_root(Experiment *x) {
     enum { ROWS = 64, KEYS = 6, MOST = 256 };
     experiment_lead(
-        x, 2, "d",
-        "Random queries and keys of d numbers, 6 keys for each query. How large are the "
+        x, 2, "`d`",
+        "Random queries and keys of `d` numbers, 6 keys for each query. How large are the "
         "scores, how large is the largest weight, and how long is the gradient of the "
         "scores, in the middle row, if one of length 1 comes to the weights?");
     experiment_row(x, "`S`");
@@ -357,8 +357,8 @@ static void run_key_bias(Experiment *x) {
     const int64_t K = l->options.keys, d = l->options.size;
     if (K > BIAS_KEYS) return;
     experiment_lead(
-        x, 2, "b",
-        "Many layers add a bias. Here the number b is added to every number of every key: "
+        x, 2, "`b`",
+        "Many layers add a bias. Here the number `b` is added to every number of every key: "
         "what happens to the scores and weights of \"%s\", and to `dK`? The gradient of a "
         "bias is the sum of `dK` over the keys.",
         word_of(l, last_query(l)));

@@ -69,6 +69,8 @@ async function writeCard(name) {
     lookInside(what);
     const wide = innerWidth >= 1100, end = $("#step .card-lines").getBoundingClientRect().bottom + scrollY;
     expect(!wide || end <= innerHeight, `${what}: the lines end at ${end} of ${innerHeight}`);
+    const words = Math.max(...all("#words .text, #words .end").map(each => each.getBoundingClientRect().bottom + scrollY));
+    expect(innerWidth < 1280 || words <= innerHeight, `${what}: its words end at ${words.toFixed(0)} of ${innerHeight}`);
     for (let n = lines().length - 1; n >= 0; n--) {
         const { name: of } = lines()[n], done = lines().length - 1 - n;
         write(n, of);

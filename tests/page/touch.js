@@ -64,6 +64,14 @@ function lookWeights(step, i) {
     report.nudges++;
 }
 
+/* A tick is what is predicted, in each column; a number does not touch its bar. */
+function lookMarks() {
+    const left = each => each.getBoundingClientRect().left, names = $(".legend").textContent;
+    for (const bar of all(".nudge .bar-v")) expect(left(bar.querySelector("s")) === left(bar), `${where()}: a weight has a tick`);
+    for (const bar of all(".nudge .bar-d")) expect(bar.nextSibling.getBoundingClientRect().left - bar.getBoundingClientRect().right > 4, `${where()}: a number touches its bar`);
+    expect(!$(".nudge .bar-v") || /^weight: before ?now ?change: what happens/.test(names), `${where()}: the marks are called ${names}`);
+}
+
 /* The looks by key, by their buttons, and in the address. */
 async function looks(name, { id, part: { tensor }, look, most }) {
     const at = `#${name}/${id}`, i = look ?? most, cell = `g${tensor.number}.${i}`;
@@ -73,6 +81,7 @@ async function looks(name, { id, part: { tensor }, look, most }) {
         press("ArrowRight");
         expect(where() === `${at}.${n}` && $(".looks [aria-pressed=true]").textContent.startsWith(n), `${where()}: the look ${n} is not the next one`);
         lookWide();
+        lookMarks();
         lookFit();
     }
     expect(cellsOf("loss").length > 0, `${where()}: nothing is said of the loss`);
@@ -159,6 +168,7 @@ async function product(name, step) {
         const [, line, sum] = / = (.*) = (\S+)$/.exec($(".derive").textContent.trim()) || [];
         if (line && !line.includes("…") && !/[⁻·]/.test(line + sum)) expect(Math.abs(evaluateLine(line) - numberIn(sum)) <= 0.50001 * 10 ** -(sum.split(".")[1] || "").length, `${where()}: ${line} = ${sum}`);
         lookWide();
+        lookMarks();
         report.nudges++;
     }
 }
@@ -202,6 +212,16 @@ async function recorded() {
     }
 }
 
+/* Tables in several lines: no line begins with a comma, and no curve crosses a table. */
+async function definitions() {
+    await go("#3/f8");
+    if (!$("#step .items.wrap")) return;
+    const tops = all("#step .grid").map(grid => grid.getBoundingClientRect().top);
+    expect(all("#step .op").every(each => !each.textContent.startsWith(",")), `${where()}: a line begins with a comma`);
+    expect(Math.max(...tops) - Math.min(...tops) < 60 || !$("#curves path"), `${where()}: a curve crosses tables`);
+    lookWide();
+}
+
 begin(async () => {
     live = await Live.load();
     await wait();
@@ -212,4 +232,5 @@ begin(async () => {
     }
     for (const name of WALK.lessons) await nudges(name);
     if (WALK.lessons.includes("2")) await plantedRule();
+    if (WALK.lessons.includes("3")) await definitions();
 });

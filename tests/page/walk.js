@@ -377,6 +377,8 @@ async function presents({ number, key }) {
             .map(each => each.getBoundingClientRect().bottom + scrollY);
         expect(Math.max(...ends) <= innerHeight, `${where()}: the step ends at ${Math.max(...ends).toFixed(0)} of ${innerHeight}`);
         lookWide();
+        const [table, words] = ["#step .nudge", "#words"].map(selector => $(selector)?.getBoundingClientRect());
+        expect(!table || table.right <= words.left || table.bottom <= words.top, `${where()}: the table of a nudge lies on the words`);
     };
     for (let presses = 0; state.step < steps - 1 && presses < 2 * steps; presses++) { /* a step has several looks */
         look();

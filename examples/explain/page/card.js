@@ -106,8 +106,9 @@ function drawWordsOfCard(box, step) {
         : isOff ? `${Live.refused} Nothing here can judge a formula: write the lines on paper, and look back at the steps.`
         : "You have seen each of these rules. Write them, in any order; Enter checks. A formula may use the gradients that are known before it.";
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, task),
-        !isWhole && el("p", { class: "text small" }, "@ is the product of tables, * goes number by number, ' transposes, " +
-            "sum(x) adds up each row, sum0(x) all rows, sum(sum(x)') each table; √d is sqrt(d)."), drawEnd());
+        !isWhole && el("details", { class: "others" }, el("summary", {}, "how to write it"), el("p", { class: "text small" },
+            "@ is the product of tables, * goes number by number, ' transposes, sum(x) adds up each row, sum0(x) all rows, " +
+            "sum(sum(x)') each table; √d is sqrt(d).")), drawEnd());
     byId("below").classList.remove("asks");
 }
 

@@ -17,9 +17,9 @@ function nameEl(name, tag = "i") {
     return el(tag, { class: "n" }, pieces.map((piece, n) => (n % 2 ? el("sub", {}, piece) : raised(piece))));
 }
 
-/* What lessons write with the letters of a keyboard, set as formulas are: 2 × (−0.661 − 1), 10⁶, √d, “the”. A number does
+/* What lessons write with the letters of a keyboard, set as formulas are: 2 × (−0.661 − 1), 10⁶, √d, −∞, “the”. A number does
  * not part from its sign at the end of a line. */
-const typeset = text => text.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
+const typeset = text => text.replace(/-infinity\b/g, "−∞").replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
     .replace(/\b(d?[A-Z]|d[a-z])'(?!\w)/g, "$1ᵀ")
     .replace(/([\d.]+)e([-+]?)0*(\d+)\b/g, (_, m, sign, power) => (m === "1" ? "" : m + "·") + "10" + superscript(sign.replace("+", "") + power))
     .replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|derivative|$)/g, "\u00a0×\u00a0")

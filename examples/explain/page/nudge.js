@@ -137,7 +137,7 @@ function barOfChange(x, most, predicted) {
 }
 
 const barOfWeight = (was, now) => el("span", { class: "bar-v", "aria-hidden": "true" },
-    el("i", { style: `width:${100 * was}%` }), el("s", { style: `left:${100 * now}%` }));
+    el("i", { style: `width:${100 * was}%` }), el("s", { style: `width:${100 * now}%` }));
 
 const num = text => el("span", { class: "num" }, text);
 const td = (name, ...more) => el("td", { "data-k": name }, more);
@@ -171,7 +171,7 @@ function drawWeights(step, look, n) {
     const isAsked = asksBeside() && openQuestions().length > 0, isHidden = isSecret(picture.main, i), asked = text => (isAsked ? "?" : text);
     const total = (list, of) => sum(list.map(of)), rateOf = ({ rate }) => rate, productOf = ({ j, rate }) => rate * dy[j];
     const drawRow = row => drawWeight(moved[row], changeAt(n, row), { n, look, most, isOwn, dp, dr, dd });
-    const head = ["", "weight, and now", "change", ["change per nudge", isOwn && [": ", nameEl("p"), " (1 − ", nameEl("p"), "), −", nameEl("p r")]],
+    const head = ["", "weight", "change", ["change per nudge", isOwn && [": ", el("span", { class: "held" }, nameEl("p"), " (1 − ", nameEl("p"), "), −", nameEl("p r"))]],
         ["times its ", nameEl(y.gradient)]].slice(0, look + 2), name = text => el("th", { scope: "row" }, text);
     return [el("table", { class: "nudge" }, el("thead", {}, el("tr", {}, head.map(words => el("th", {}, words)))), el("tbody", {}, rows.map(drawRow)),
         el("tfoot", {}, left.length > 0 && el("tr", {}, name(`${left.length} more`), el("td"), el("td"),
@@ -235,7 +235,7 @@ function drawForward(step, n) {
 function drawMoved(step, n) {
     const { moved: [first], y } = nudged, isEach = step.nudge.kind === "each", real = isEach ? changeAt(n, 0) : null;
     if (!isEach && isSecret(picture.main, nudged.i)) return drawTermsOfNudge();
-    return [el("table", { class: "nudge" }, el("tbody", {}, isEach && el("tr", {}, el("th", { scope: "row" }, nameEl(y.symbol)),
+    return [el("table", { class: "nudge few" }, el("tbody", {}, isEach && el("tr", {}, el("th", { scope: "row" }, nameEl(y.symbol)),
         td("change", barOfChange(real, farthest(first.rate, nudged.change && (m => changeAt(m, 0))), first.rate * nudgeAt(n)), num(real === null ? "" : withSign(real, 3))),
         td("predicted", nameEl("h"), ` × ${bracketed(bare(first.rate))}, the slope`)), !isSecret(picture.main, nudged.i) && drawLossRow(n, 1))),
     drawTermsOfNudge()];
@@ -248,7 +248,7 @@ function layoutOfNudge(items) {
         return { ...layout, height, font: Math.min(layout.font, height * 0.58) };
     };
     const layout = fit();
-    if (!layout.wraps || innerWidth < 1100) return layout;
+    if (!layout.wraps || !isWide()) return layout;
     byId("below").classList.add("full");
     return fit();
 }
@@ -291,7 +291,8 @@ function drawNudge(box, step) {
     };
     const title = isWeights ? [nameEl(picture.main.name), " = ?"] : picture.rule, isPredicted = !isWeights || look > 1;
     fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, title), drawLooks(step)), drawKnob(step, move), tables),
-        el("div", { class: "lower" }, lines, el("p", { class: "legend" }, el("span", {}, "what happens"),
-            isPredicted && el("span", { class: "mark" }, "what is predicted"))));
+        el("div", { class: "lower" }, lines, el("p", { class: "legend" },
+            isWeights && [el("b", {}, "weight: "), el("span", { class: "before" }, "before"), el("span", { class: "now" }, "now"), el("b", {}, "change: ")],
+            el("span", {}, "what happens"), isPredicted && el("span", { class: "mark" }, "what is predicted"))));
     move();
 }

@@ -111,7 +111,9 @@ function drawGroup(group, layout, all) {
         { class: `op ${/^[()]$/.test(op) ? "paren" : isPower({ op }) ? "power" : /^[a-z]{3}/.test(op) ? "fn" : ""}` }, op,
         note && !layout.isTight && el("small", {}, note));
     const n = group.findIndex(item => item.table), before = n < 0 ? group : group.slice(0, n);
-    return el("div", { class: "item" }, (before.length > 0 || layout.wraps) &&
+    const isNext = layout.wraps && /^, /.test(before[0]?.op); /* where a name before it comes from: a gap instead of a comma, which would begin a line */
+    if (isNext) before[0] = { op: before[0].op.slice(2) };
+    return el("div", { class: isNext ? "item next" : "item" }, (before.length > 0 || layout.wraps) &&
         el("span", { class: "ops" }, before.map(drawSign)),
         n >= 0 && drawTable(group[n].table, layout, all), n >= 0 && group.slice(n + 1).map(drawSign));
 }

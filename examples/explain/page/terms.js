@@ -157,13 +157,16 @@ function whereFrom(key) {
         : "to the step that computed this number" };
 }
 
-/* Thin curves from the cells to their numbers in the line below: only to its first line, since others would cross it. */
+/* Thin curves from the cells to their numbers in the line below: only to its first line, since others would cross it, and not
+ * through another row of tables. */
 function drawCurves() {
     const lines = byId("curves"), box = byId("step");
     if (!lines) return;
     const frame = box.getBoundingClientRect(), paths = [], factors = [...byId("terms").querySelectorAll(".fac")];
+    const tops = [...byId("step").querySelectorAll(".grid")].map(grid => grid.getBoundingClientRect().top);
     const first = factors.length > 0 && factors[0].getBoundingClientRect().top;
     lines.setAttribute("width", frame.width);
+    lines.setAttribute("height", 0); /* it is no reason to be high */
     lines.setAttribute("height", box.scrollHeight);
     for (const each of factors.filter(fac => fac.getBoundingClientRect().top < first + 12).slice(0, 14)) {
         const cell = cellAt(each.dataset.key);
@@ -174,7 +177,7 @@ function drawCurves() {
         const y0 = a.bottom - frame.y - a.height / 2, x0 = a.right - frame.x + 1, x1 = b.x + b.width / 2 - frame.x, y1 = b.top - frame.y - 1;
         const y = Math.max(a.bottom - frame.y - 2, Math.min(grid.bottom, panels.bottom) - frame.y + 2),
             bend = Math.max(14, (y1 - y) * 0.55);
-        if (y1 < y || a.x < panels.x - 1 || a.right > panels.right + 1 || a.bottom > panels.bottom + 1 ||
+        if (y1 < y || tops.some(top => top > a.bottom && top < b.top) || a.x < panels.x - 1 || a.right > panels.right + 1 || a.bottom > panels.bottom + 1 ||
             a.x < grid.x - 1 || a.right > grid.right + 1) continue;
         paths.push(svg("path",
             { d: `M${x0} ${y0}L${x0} ${y}C${x0} ${y + bend} ${x1} ${y1 - bend} ${x1} ${y1}`,
