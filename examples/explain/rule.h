@@ -10,7 +10,7 @@
  *     2.5  A  dA  (x + y)        a number, a name, brackets
  *     sum(x) mean(x) max(x)      over the last dimension, which stays, with size 1
  *     sum0(x)                    the sum over all other dimensions, which stay, with size 1
- *     exp(x) log(x) tanh(x) sqrt(x)
+ *     exp(x) log(x) tanh(x) sqrt(x)   √x is the same, of the value behind the sign
  *     x'                         the last two dimensions swapped; of a vector: a column. x^T is the
  *                                same, and so is AT, if no name is AT: K' can be written as shown
  *     -x

@@ -302,7 +302,7 @@ static bool read_numbers(Look *l) {
     const size_t n = strlen(line->why), more = strlen(why);
     if (line->mistake && n + more + 3 < sizeof line->why)
         snprintf(line->why + n, sizeof line->why - n, ". %.*s", (int)more - 1, why);
-    say_question(l);
+    if (reads) say_question(l);
     return false;
 }
 

@@ -25,7 +25,7 @@ static Tensor *sum_others(Tensor *x) {
     return ag_sum_dims(x, others, true);
 }
 
-#define EACH "goes element by element"
+#define EACH "goes number by number"
 static const struct {
     const char *name, *does;
     Tensor *(*apply)(Tensor *x);
@@ -46,12 +46,12 @@ const char *rule_function_does(int i) { return functions[i].does; }
 Tensor *rule_apply_function(int i, Tensor *x) { return functions[i].apply(x); }
 
 const RuleHelp rule_help[] = {
-    {"a + b  a - b  a * b  a / b", "element by element, with broadcasting"},
-    {"a @ b", "the product of matrices"},
+    {"a + b  a - b  a * b  a / b", "number by number, with broadcasting"},
+    {"a @ b", "the product of tables"},
     {"x'", "x transposed: its last two dimensions swapped; also x^T and xT"},
     {"sum(x)  mean(x)  max(x)", "over each row, which becomes one number"},
     {"sum0(x)", "the sum of all rows, which is one row"},
-    {"exp(x)  log(x)  tanh(x)  sqrt(x)", "element by element"},
+    {"exp(x)  log(x)  tanh(x)  sqrt(x)  \xe2\x88\x9ax", "number by number"},
 };
 const int rule_num_help = sizeof rule_help / sizeof *rule_help;
 

@@ -257,23 +257,44 @@ typedef struct {
     RuleScope op, lesson;
 } Names;
 
-/* Writes what {word} stands for. */
-static void write_word(const char *word, const Names *names, FILE *file) {
+/* The lesson's name of what {word} stands for; NULL: it is no tensor. */
+static const char *find_word(const char *word, const Names *names) {
     const bool own = strcmp(word, "own") == 0;
-    TapeLine line;
-    tape_line(names->use->line, &line);
-    if (strcmp(word, "s") == 0) fprintf(file, "%.4g", line.number);
-    else if (strcmp(word, "1/s") == 0) fprintf(file, "%.4g", 1 / line.number);
     for (int i = 0; i < names->op.n; i++) {
         const RuleName *name = &names->op.names[i];
         const bool is_turned = name->meaning == NAMES_TENSOR && names->use->turned;
         const bool is_input =
             !names->use->turned && name->meaning == NAMES_INPUT && name->input == names->use->k;
         if (name->meaning >= NAMES_TENSOR && !is_turned) continue;
-        if (!(own && (is_turned || is_input)) && strcmp(name->name, word) != 0) continue;
-        fputs(lesson_name(&names->lesson, name), file);
-        return;
+        if ((own && (is_turned || is_input)) || strcmp(name->name, word) == 0)
+            return lesson_name(&names->lesson, name);
     }
+    return NULL;
+}
+
+/* The factor K' of S = Q K' is not transposed where it should be: it is K, which a reader sees
+ * transposed. */
+static void write_turned(const char *name, const TapeLine *line, FILE *file) {
+    const int n = (int)strlen(name) - 1;
+    fprintf(file, "%.*s is transposed: the other factor of %s = %s %s is %s, and its transpose is ",
+            n, name, line->out->name, line->in[0]->name, line->in[1]->name, name);
+    fprintf(file, "%.*s", n, name);
+}
+
+/* Writes what {word} stands for, and of what follows it what says so; how much that is. */
+static size_t write_word(const char *word, const char *rest, const Names *names, FILE *file) {
+    static const char not_turned[] = " is not transposed";
+    const char *name = find_word(word, names);
+    const size_t n = name ? strlen(name) : 0;
+    TapeLine line;
+    tape_line(names->use->line, &line);
+    if (strcmp(word, "s") == 0) fprintf(file, "%.4g", line.number);
+    else if (strcmp(word, "1/s") == 0) fprintf(file, "%.4g", 1 / line.number);
+    else if (n > 1 && name[n - 1] == '\'' && strncmp(rest, not_turned, strlen(not_turned)) == 0) {
+        write_turned(name, &line, file);
+        return strlen(not_turned);
+    } else if (name) fputs(name, file);
+    return 0;
 }
 
 static void write_text(const char *text, const Names *names, FILE *file) {
@@ -289,7 +310,7 @@ static void write_text(const char *text, const Names *names, FILE *file) {
         }
         snprintf(word, sizeof word, "%.*s", (int)strcspn(at + 1, "}"), at + 1);
         at += strcspn(at, "}");
-        write_word(word, names, file);
+        at += write_word(word, at + 1, names, file);
     }
 }
 

@@ -17,10 +17,13 @@ typedef struct {
     int at, depth;
 } Reader;
 
+/* Columns count characters, of which one can have several bytes in UTF-8. */
 static void note(RuleFormula *f, int column, const char *format, va_list arguments) {
     if (*f->complaint) return;
     vsnprintf(f->complaint, sizeof f->complaint, format, arguments);
     f->column = column;
+    for (int i = 0; i < column - 1; i++)
+        if (((unsigned char)f->text[i] & 0xc0) == 0x80) f->column--;
 }
 
 void *rule_complain(RuleFormula *f, int column, const char *format, ...) {
@@ -60,6 +63,7 @@ static int add(Reader *r, RuleNode node, int begin, int sign) {
 }
 
 static int read_sum(Reader *r);
+static int read_value(Reader *r);
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -71,12 +75,13 @@ bool rule_can_stand(const char *name) {
     return n > 0 && (in_brackets || !strpbrk(name, " +-*/@"));
 }
 
-#define SQUARED "\xc2\xb2" /* the character of a raised 2, in UTF-8 */
+#define SQUARED "\xc2\xb2"     /* the character of a raised 2, in UTF-8 */
+#define ROOT    "\xe2\x88\x9a" /* the sign of a square root */
 
 /* A part of a name, and how pages and papers show it. */
 static const struct {
     const char *written, *shown;
-} spellings[] = {{"'", "^T"}, {"'", "T"}, {"^2", SQUARED}};
+} spellings[] = {{"'", "^T"}, {"'", "T"}, {"^2", SQUARED}, {"sqrt(d)", ROOT "d"}};
 
 static bool begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
@@ -133,14 +138,17 @@ static int find_exactly(const RuleScope *scope, const char *word, size_t n) {
     return -1;
 }
 
-/* "dA, A, S, y, dy": as many names as fit. */
-static const char *list_names(const RuleScope *scope, char list[120]) {
+/* "dA, A, S, y, dy, d": as many names as fit, and all numbers. */
+enum { LIST = 150 };
+static const char *list_names(const RuleScope *scope, char list[LIST]) {
     size_t used = 0;
     *list = '\0';
-    for (int i = 0; i < scope->own && used < 90; i++) {
+    for (int i = 0; i < scope->n; i++) {
         const RuleName *name = &scope->names[i];
+        const bool is_number = name->meaning == NAMES_NUMBER;
         if (!rule_can_stand(name->name) || strpbrk(name->name, "( ")) continue;
-        used += (size_t)snprintf(list + used, 120 - used, "%s%.20s", used ? ", " : "", name->name);
+        if (is_number ? used > LIST - 25 : i >= scope->own || used > LIST - 60) continue;
+        used += (size_t)snprintf(list + used, LIST - used, "%s%.20s", used ? ", " : "", name->name);
     }
     return list;
 }
@@ -184,8 +192,9 @@ static int read_function(Reader *r, int function, int begin) {
     return add(r, (RuleNode){.sign = 'f', .a = (short)inside, .function = function}, begin, begin);
 }
 
+#define FUNCTIONS "sum, mean, max, sum0, exp, log, tanh and sqrt"
 static int unknown_word(Reader *r, const char *word, int n) {
-    char names[120];
+    char names[LIST];
     const int begin = r->at;
     r->at += n;
     const bool is_call = next(r) == '(';
@@ -193,10 +202,10 @@ static int unknown_word(Reader *r, const char *word, int n) {
     if (is_call)
         return complain(r,
                         "there is no function %.*s: write the name of its result; the functions "
-                        "are sum, mean, max, sum0, exp, log, tanh and sqrt",
+                        "are " FUNCTIONS,
                         n > 30 ? 30 : n, word);
-    return complain(r, "there is no %.*s here: the names are %s", n > 30 ? 30 : n, word,
-                    list_names(r->scope, names));
+    return complain(r, "there is no %.*s here: the names are %s; the functions are " FUNCTIONS,
+                    n > 30 ? 30 : n, word, list_names(r->scope, names));
 }
 
 /* A name of n characters. */
@@ -248,6 +257,17 @@ static int read_number(Reader *r) {
     return add(r, (RuleNode){.sign = '#', .number = number}, begin, begin);
 }
 
+/* A square root as pages and papers show it, of the value behind its sign. */
+static int read_root(Reader *r) {
+    const int begin = r->at;
+    r->at += (int)strlen(ROOT);
+    if (++r->depth > RULE_DEPTH) return complain(r, "too many signs");
+    const int inside = read_value(r);
+    r->depth--;
+    const RuleNode root = {.sign = 'f', .a = (short)inside, .function = find_function("sqrt", 4)};
+    return add(r, root, begin, begin);
+}
+
 static int read_value(Reader *r) {
     const char c = next(r);
     size_t n;
@@ -255,6 +275,7 @@ static int read_value(Reader *r) {
     if ((c >= '0' && c <= '9') || c == '.') return read_number(r);
     if (isalpha((unsigned char)c) || c == '_') return read_name(r);
     if (find_name(r, &n) >= 0) return read_name(r);
+    if (begins(r->text + r->at, ROOT)) return read_root(r);
     if (c == '*' && r->at > 0 && r->text[r->at - 1] == '*')
         return complain(r, "there is no ** here: write x * x");
     if (c == '\0') return complain(r, "the formula ends, and a value is missing");
@@ -323,13 +344,12 @@ static void refuse_rest(Reader *r) {
     else if (c == ',') complain(r, "one formula, without a comma");
     else if (begins(r->text + r->at, ".*") || begins(r->text + r->at, "./"))
         complain(r,
-                 "write %c without the point: it goes element by element, and @ is the product "
-                 "of matrices",
+                 "write %c without the point: it goes number by number, and @ is the product of "
+                 "tables",
                  r->text[r->at + 1]);
-    else if (begins(r->text + r->at, ".T")) complain(r, "write x' for x transposed");
-    else if (in_name(c) || c == '(' || c == '.')
-        complain(r, "a sign is missing: * multiplies element by element, @ is the product of "
-                    "matrices");
+    else if (begins(r->text + r->at, ".T")) complain(r, "write ' behind what is transposed");
+    else if (in_name(c) || c == '(' || c == '.' || begins(r->text + r->at, ROOT))
+        complain(r, "a sign is missing: * multiplies number by number, @ is the product of tables");
     else if (c > ' ' && c <= '~') complain(r, "%c is no sign of a formula", c);
     else complain(r, "this is no sign of a formula");
 }

@@ -4,7 +4,7 @@
 
 const RIGHT = {
     1: { dA: "dY @ V'", dS: "A * (dA - sum(A * dA))", "d(U^2)": "-dS / 2", dU: "-U * dS", dw: "sum0(sum(dU * D))" },
-    2: { dV: "A' @ dY", dA: "dY @ V'", dZ: "A * dA - A * sum(A * dA)", dS: "dZ / sqrt(d)", dQ: "dS @ K", dK: "dS' @ Q" },
+    2: { dV: "A' @ dY", dA: "dY @ V'", dZ: "A * dA - A * sum(A * dA)", dS: "dZ / √d", dQ: "dS @ K", dK: "dS' @ Q" },
     3: { dV: "A' @ dY", dA: "dY @ V'", dZ: "A * (dA - sum(A * dA))", dS: "dZ / sqrt(d)", dQ: "dS @ K", dK: "dS' @ Q" },
     "3b": { dB: "dY @ V'", dF: "B * (dB - sum(B * dB))", dA: "dY @ V'", dV: "(A + B)' @ dY", dZ: "A * (dA - sum(A * dA)) + (1 - ignored) * dF", dS: "dZ / sqrt(d)" },
     4: { dV: "A_p' @ dY", dA_p: "dY @ V'", dA: "kept * dA_p / (1 - p)", dZ: "A * (dA - sum(A * dA))", dK: "dS' @ Q", dW_q: "dQ' @ x", dx: "dQ @ W_q + dK @ W_k + dV @ W_v" },
@@ -121,9 +121,9 @@ async function writeOthers() {
     await go("#2/card");
     for (const [n, formula, words] of [[1, "dY @ V", "At character 4: dY is 2 × 2 and V is 3 × 2: @ needs equal inner sizes. It is dY times V, where V is not transposed. Which"],
         [2, "A * dA - sum(A * dA)", "the difference needs a bracket. Where"], [5, "Q’ @ dS", "The formula is 4 × 3 and the gradient must be 3 × 4. It is QT times dS"],
-        [3, "dZ", "It is dZ, without the factor 0.5."], [0, "", "Write a formula first."], [4, "dS @", "At the end: the formula ends"]]) {
+        [3, "dZ", "It is dZ, without the factor 0.5."], [3, "0.5 dZ", "number by number, @ is the product of tables."], [3, "dZ / 2 / √d d", "At character 12: a sign"], [0, "", "Write a formula first."], [4, "dS @ K'", "It is dS times KT, where K is transposed: the other factor of S = Q KT is KT, and its transpose is K. Which numbers of KT does"], [4, "dS @", "At the end: the formula ends"]]) {
         write(n, formula);
-        expect(saidOf(n).replace("ᵀ", "T").includes(words), `${formula}: ${saidOf(n)}`);
+        expect(saidOf(n).replace(/ᵀ/g, "T").includes(words), `${formula}: ${saidOf(n)}`);
     }
     lookInside("mistakes");
     await go("#2/f3");

@@ -230,7 +230,7 @@ async function byMouse() {
     }
     expect(text().value === "A * dA" && document.activeElement === text(), `the names write ${text().value}`);
     $(".language summary").click();
-    for (const word of ["sum0(x)", "the product of matrices", "dA", "the result"]) expect($(".language").textContent.includes(word), `the language has no ${word}`);
+    for (const word of ["sum0(x)", "the product of tables", "dA", "the result"]) expect($(".language").textContent.includes(word), `the language has no ${word}`);
     lookWide();
     $(".language summary").click();
     await wait();

@@ -75,7 +75,7 @@ function drawCardLine(step, { name, tensor, forward }, n, answer) {
 const wordsOfLine = ({ verdict, column, formula, why, question }) => [verdictWord("wrong", "Not yet. "),
     column > 0 ? (column > formula.length ? "At the end: " : `At character ${column}: `) + typeset(why)
         : typeset(why[0].toUpperCase() + why.slice(1)), verdict === "refused" && ".",
-    question && [" ", el("i", {}, question)]];
+    question && [" ", el("i", {}, typeset(question))]];
 
 /* A right line leads to the next open one; the last one to the card. */
 function checkLine(step, n, text) {
@@ -108,7 +108,7 @@ function drawWordsOfCard(box, step) {
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, task),
         !isWhole && el("details", { class: "others" }, el("summary", {}, "how to write it"), el("p", { class: "text small" },
             "@ is the product of tables, * goes number by number, ' transposes, sum(x) adds up each row, sum0(x) all rows, " +
-            "sum(sum(x)') each table; √d is sqrt(d).")), drawEnd());
+            "sum(sum(x)') each table; √d, or sqrt(d), is a root.")), drawEnd());
     byId("below").classList.remove("asks");
 }
 

@@ -17,10 +17,12 @@ function nameEl(name, tag = "i") {
     return el(tag, { class: "n" }, pieces.map((piece, n) => (n % 2 ? el("sub", {}, piece) : raised(piece))));
 }
 
+/* Kᵀ, W_qᵀ and (A + B)ᵀ, where the language of rules has K', W_q' and (A + B)'. */
+const transposes = text => (text || "").replace(/(\bd?[A-Z](?:_\w+)?|\b[a-z]|\bd[a-z]|\))'(?!\w)/g, "$1ᵀ");
+
 /* What lessons write with the letters of a keyboard, set as formulas are: 2 × (−0.661 − 1), 10⁶, √d, −∞, “the”. A number does
  * not part from its sign at the end of a line. */
-const typeset = text => text.replace(/-infinity\b/g, "−∞").replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
-    .replace(/\b(d?[A-Z]|d[a-z])'(?!\w)/g, "$1ᵀ")
+const typeset = text => transposes(text).replace(/-infinity\b/g, "−∞").replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
     .replace(/([\d.]+)e([-+]?)0*(\d+)\b/g, (_, m, sign, power) => (m === "1" ? "" : m + "·") + "10" + superscript(sign.replace("+", "") + power))
     .replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|derivative|$)/g, "\u00a0×\u00a0")
     .replace(/ - /g, "\u00a0−\u00a0").replace(/-$/, "−").replace(/ <- /g, " ← ").replace(/ -> /g, " → ").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")

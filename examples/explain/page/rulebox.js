@@ -220,8 +220,7 @@ function insert(added) {
 /* ---- typing ------------------------------------------------------------------------------------------------------- */
 
 /* What a phone's keyboard writes for the signs of a keyboard. */
-const plainSigns = text => text.replace(/[’‘′ᵀ]/g, "'").replace(/[−–]/g, "-").replace(/[×·]/g, "*")
-    .replace(/√/g, "sqrt").replace(/\s/g, " ");
+const plainSigns = text => text.replace(/[’‘′ᵀ]/g, "'").replace(/[−–]/g, "-").replace(/[×·]/g, "*").replace(/\s/g, " ");
 
 /* The text once more, under the field, with a mark where the error is; it also makes the field as high as its text. */
 function mirrorText(column = 0) {
@@ -251,7 +250,7 @@ function sayError(error) {
     if (!error && said.querySelector(".error")) fill(said);
     if (!error) return;
     const where = at > plainSigns(text.value).trimEnd().length ? "At the end: " : `At character ${at}: `;
-    fill(said, el("p", { class: "error" }, at ? [el("b", {}, where), words] : error.replace(/^rule of [^:]*: /, ""), "."));
+    fill(said, el("p", { class: "error" }, at ? [el("b", {}, where), transposes(words)] : error.replace(/^rule of [^:]*: /, ""), "."));
 }
 
 function keyInBox(event) {
@@ -331,11 +330,11 @@ function verdictOf(step, place, planted) {
         : [verdictWord("right", "Right. "), tallyOfRules()],
     place.exercise && [" The same in C: ", el("code", {}, `examples/exercises/${place.exercise}.c`)]);
     if (!planted) return null;
-    if (!isWrong(planted)) return el("p", {}, planted.why || verdictWord("right", "Right."));
+    if (!isWrong(planted)) return el("p", {}, transposes(planted.why) || verdictWord("right", "Right."));
     const isHinted = isExercise() && (tries.get(place.name) || 0) >= 2;
     return [el("p", {}, verdictWord("wrong", "Wrong"), ". ",
-        planted.why && [planted.why, " "], worstWords(plantedPicture(step))),
-    isHinted && el("p", { class: "hint" }, planted.question || HINT)];
+        planted.why && [transposes(planted.why), " "], worstWords(plantedPicture(step))),
+    isHinted && el("p", { class: "hint" }, transposes(planted.question) || HINT)];
 }
 
 /* Beside the tables of a wrong rule: its question, and how far training gets with it. */
@@ -345,5 +344,5 @@ function drawWordsOfWrong(planted) {
     if (isExercise()) return training;
     return [el("p", { class: "text" }, planted.typed && !menu ? "Your rule is wrong here" : "This rule is wrong", menu && [": ", menu.title],
         ". All gradients that come from it are wrong, too."),
-    planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), planted.question), training];
+    planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), transposes(planted.question)), training];
 }

@@ -396,7 +396,7 @@ static const struct {
     {"softmax", "1", "It does not double when dR doubles, as a gradient does."},
     {"softmax", "0", "It is 0 everywhere."},
     {"softmax", "y * y * y * dy", ""},
-    {"matmul_square", "(dy @ b')'", "It is the right gradient, transposed."},
+    {"linear_squares", "(dy @ w)'", "It is the right gradient, transposed."},
     {"matmul_square", "dy", ""},
     {"masked_softmax", "y / sum(y) * dy * (1 / 0)", ""},
 };
@@ -591,21 +591,22 @@ static const struct {
     {"A: A * * dA", "rule of A, column 5: a value is missing before *"},
     {"A: A ** 2", "rule of A, column 4: there is no ** here: write x * x"},
     {"A: A .* dA",
-     "rule of A, column 3: write * without the point: it goes element by element, and @ is the "
-     "product of matrices"},
-    {"A: A.T", "rule of A, column 2: write x' for x transposed"},
+     "rule of A, column 3: write * without the point: it goes number by number, and @ is the "
+     "product of tables"},
+    {"A: A.T", "rule of A, column 2: write ' behind what is transposed"},
     {"A: A dA",
-     "rule of A, column 3: a sign is missing: * multiplies element by element, @ is the product "
-     "of matrices"},
+     "rule of A, column 3: a sign is missing: * multiplies number by number, @ is the product of "
+     "tables"},
     {"A: 2 A",
-     "rule of A, column 3: a sign is missing: * multiplies element by element, @ is the product "
-     "of matrices"},
+     "rule of A, column 3: a sign is missing: * multiplies number by number, @ is the product of "
+     "tables"},
     {"A: A^2", "rule of A, column 2: there is no ^ here: write x * x"},
     {"A: A \xc2\xb2", "rule of A, column 3: there is no ^ here: write x * x"},
     {"A: A^Tx", "rule of A, column 2: there is no ^ here: write x * x"},
     {"A: A \xc2", "rule of A, column 3: this is no sign of a formula"},
     {"A: dA * ZZT",
-     "rule of A, column 6: there is no ZZT here: the names are dA, A, Z, x, y, dy, d"},
+     "rule of A, column 6: there is no ZZT here: the names are dA, A, Z, x, y, dy, d; the "
+     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
     {"A: dA = A", "rule of A, column 4: write the formula alone, without ="},
     {"A: A, dA", "rule of A, column 2: one formula, without a comma"},
     {"A: sum(A, -1)", "rule of A, column 6: sum takes one value, and adds up each row"},
@@ -617,7 +618,9 @@ static const struct {
     {"A: 1.2.3", "rule of A, column 1: 1.2.3 is no number"},
     {"A: 1e999", "rule of A, column 1: 1e999 is no number"},
     {"A: .", "rule of A, column 1: . is no number"},
-    {"A: dA * dz", "rule of A, column 6: there is no dz here: the names are dA, A, Z, x, y, dy, d"},
+    {"A: dA * dz",
+     "rule of A, column 6: there is no dz here: the names are dA, A, Z, x, y, dy, d; the "
+     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
     {"A: A * dV", "rule of A, column 5: dV does not arrive in this line: dA does"},
     {"K: dS' @ Q", "rule of K, column 1: dS does not arrive in this line: dK' does"},
     {"A: softmax(Z)",
@@ -626,7 +629,7 @@ static const struct {
     {"dA: V' @ dY", "rule of dA, column 4: V' is 2 x 3 and dY is 2 x 2: @ needs equal inner sizes"},
     {"dA: dY * V",
      "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1. It is dY * V, a "
-     "product element by element, without a sum"},
+     "product number by number, without a sum"},
     {"dA: dY @ V",
      "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: @ needs equal inner sizes. It is dY times "
      "V, where V is not transposed"},
@@ -634,7 +637,13 @@ static const struct {
      "rule of Q, column 4: dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q "
      "itself"},
     {"Y.dV: dY' @ A",
-     "rule of Y.dV, column 1: the formula is 2 x 3 and the gradient must be 3 x 2"},
+     "rule of Y.dV, column 1: the formula is 2 x 3 and the gradient must be 3 x 2. It is dY' times "
+     "A, the transpose of the gradient of V"},
+    {"dA: dY √", "rule of dA, column 4: a sign is missing: * multiplies number by number, @ is the "
+                 "product of tables"},
+    {"dA: √d * nope",
+     "rule of dA, column 6: there is no nope here: the names are dY, Y, A, V, a, b, y, dy, x, d; "
+     "the functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
     {"dA: (dY + 1) - V",
      "rule of dA, column 10: dY + 1 is 2 x 2 and V is 3 x 2: - needs equal sizes, or 1"},
     {"dA: dY", "rule of dA, column 1: the formula is 2 x 2 and the gradient must be 2 x 3"},
@@ -884,7 +893,9 @@ static const struct {
      "If a number of S grows by 1, does its number of Z grow by 0.5 or by 2?"},
     {"lesson 2\nrule Z: dZ", "It is dZ, without the factor 0.5.",
      "If a number of S grows by 1, by how much does its number of Z grow?"},
-    {"lesson 2\nsize 3\nkeys 3\nrule dQ: dS @ K'", "It is dS times K', where K' is not transposed.",
+    {"lesson 2\nsize 3\nkeys 3\nrule dQ: dS @ K'",
+     "It is dS times K', where K is transposed: the other factor of S = Q K' is K', and its transpose is "
+     "K.",
      "Which numbers of K' does a number of Q meet on its way to S: a row of K' or a column?"},
     {"lesson 2\nsize 2\nkeys 2\nqueries 2\nrule dA: dY @ A'", "It is dY times A itself.",
      "If a number of A grows by 1, does Y grow by numbers of A or of V?"},

@@ -54,6 +54,10 @@ static const struct {
     {"2", "dS: dZ * scale"},
     {"2", "dS: 0.5 * dZ"},
     {"2", "dS: dZ / sqrt(4)"},
+    {"2", "dS: dZ / √d"},
+    {"2", "dS: dZ / √ (d)"},
+    {"2", "dS: dZ / √4 * √√1"},
+    {"2", "dS: d(S / √d) / √d"},
     {"2", "dQ: dS @ K"},
     {"2", "dQ: dS @ K''"},
     {"2", "dQ: (K' @ dS')'"},
@@ -155,9 +159,16 @@ static const struct {
      "dY is 2 x 2 and V is 3 x 2: @ needs equal inner sizes. It is dY times V, where V is not "
      "transposed"},
     {"2", "dA: dY * V", "refused", "da_elementwise",
-     "dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1. It is dY * V, a product element by "
-     "element, without a sum"},
-    {"2", "dA: V @ dY'", "refused", "", "the formula is 3 x 2 and the gradient must be 2 x 3"},
+     "dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1. It is dY * V, a product number by "
+     "number, without a sum"},
+    {"2", "dA: V @ dY'", "refused", "",
+     "the formula is 3 x 2 and the gradient must be 2 x 3. It is V times dY', the transpose of the "
+     "gradient of A"},
+    {"2", "dV: dY' @ A", "refused", "",
+     "the formula is 2 x 3 and the gradient must be 3 x 2. It is dY' times A, the transpose of the "
+     "gradient of V"},
+    {"2\nkeys 2\nsize 2", "dV: dY' @ A", "wrong", "",
+     "It is dY' times A, the transpose of the gradient of V."},
     {"2\nkeys 2\nsize 2", "dA: dY @ V", "wrong", "da_untransposed",
      "It is dY times V, where V is not transposed."},
     {"2", "dZ: A * dA", "wrong", "no_sum", "It is A * dA, without the sum over the row."},
@@ -192,11 +203,17 @@ static const struct {
     {"2", "dS: dZ * sqrt(d)", "wrong", "divided",
      "It is dZ times 2, but forward multiplies by 0.5."},
     {"2", "dS: dZ / d", "wrong", "squared", "It is dZ with the factor 0.5 twice."},
+    {"2", "dS: 0.5 dZ", "refused", "",
+     "a sign is missing: * multiplies number by number, @ is the product of tables"},
+    {"2", "dS: dZ / root", "refused", "",
+     "there is no root here: the names are dZ, Z, S, K, K', Q, A, V, Y, T, E, E^2, loss, s, scale, d; the "
+     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
+    {"2", "dS: dZ / √d d", "refused", "", NULL},
     {"2", "dQ: dS @ Q", "refused", "swapped",
      "dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q itself"},
     {"2", "dQ: dS @ K'", "refused", "da_untransposed",
-     "dS is 2 x 3 and K' is 4 x 3: @ needs equal inner sizes. It is dS times K', where K' is not "
-     "transposed"},
+     "dS is 2 x 3 and K' is 4 x 3: @ needs equal inner sizes. It is dS times K', where K is "
+     "transposed: the other factor of S = Q K' is K', and its transpose is K"},
     {"2", "dK: dS @ Q", "refused", "",
      "dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q, where dS is not "
      "transposed"},
@@ -254,8 +271,9 @@ START_TEST(a_wrong_line) {
     if (wrong[_i].why) ck_assert_str_eq(why, wrong[_i].why);
     ck_assert(*why && !strpbrk(why, "{}"));
     ck_assert_str_eq(json_text(line, "shown", "-"), "");
-    const bool is_named = strstr(why, "has this name") || strstr(why, "begins");
-    ck_assert_msg(is_named || strchr(json_text(line, "question", ""), '?'), "%s", wrong[_i].line);
+    const bool is_judged = strncmp(why, "It", 2) == 0 || strstr(why, "must be") ||
+                           strstr(why, "@ n") || strstr(why, "* n");
+    ck_assert_msg(!is_judged == !*json_text(line, "question", ""), "%s: %s", wrong[_i].line, why);
     ask_no_more();
 }
 END_TEST
