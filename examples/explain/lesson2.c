@@ -205,8 +205,11 @@ static void tell_backward(Lesson *l) {
         "its weight times how far its `dA` is above the weighted mean, %s. %s",
         show_slope("A", scores(l), cell), verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
-        "Divided on the way forward, divided on the way back: %s.",
-        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", cell), grad_of("S", cell)));
+        "Divided on the way forward, divided on the way back: %s.%s",
+        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", cell), grad_of("S", cell)),
+        d > 1 ? " All of `dS` is smaller by the same factor; but without the division large scores "
+                "would make softmax choose one key, and almost no gradient would come through."
+              : "");
     say(l, step_backward("S", "Q"), q * d,
         "A query has met every key, so all scores of its row answer for it. The gradient of the "
         "first number of \"%s\" in `Q` is a sum with a term for each of them: %s.",
@@ -260,8 +263,8 @@ static double middle_length(Tensor *x) {
     return sorted ? lesson_element(sorted, tensor_numel(sorted) / 2) : (double)NAN;
 }
 
-/* A row of the table: the usual size of scores, the largest weight of a row, and the length of a
- * gradient behind softmax; dy arrives, with the length 1. */
+/* A row of the table: the usual size of scores, the largest weight of a row, and the length of
+ * their gradient; dy arrives, with the length 1. */
 static void measure(Experiment *x, const Tensor *scores, Tensor *dy) {
     Tensor *z = ag_requires_grad(tape_own(tensor_clone(scores)));
     Tensor *a = ag_softmax(z, -1);
@@ -281,26 +284,30 @@ static void say_of_root(Experiment *x, int d) {
     else if (d < 16)
         experiment_says(
             x,
-            "A score adds %d products. Some are positive, some negative, so the usual size is "
-            "near sqrt(%d) = %s; it does not grow like d.",
-            d, d, root);
+            "A score adds %d products, some positive and some negative, so its usual size is near "
+            "sqrt(%d) = %s, not near %d. Divided by d it is near 1 / %s, and the weights become "
+            "more alike.",
+            d, d, root, d, root);
     else
         experiment_says(
             x,
-            "Near sqrt(%d) = %s. The larger the scores, the more softmax decides for one key, "
-            "and the less gradient comes through. Divided by the root, nothing changes with d.",
-            d, root);
+            "A score adds products of both signs: its size is near sqrt(%d) = %s, not near %d. The "
+            "larger, the more softmax decides for one key, and the less gradient comes through. "
+            "Divided by d it is near 1 / %s: all weights become alike, nothing is chosen. Divided "
+            "by the root, nothing changes with d.",
+            d, root, d, root);
 }
 
 static void run_root(Experiment *x) {
     enum { ROWS = 64, KEYS = 6, MOST = 256 };
     experiment_lead(
         x, 2, "`d`",
-        "Random queries and keys of `d` numbers, 6 keys for each query. How large are the "
-        "scores, how large is the largest weight, and how long is the gradient of the "
-        "scores, in the middle row, if one of length 1 comes to the weights?");
+        "Random queries and keys of `d` numbers, 6 keys for each query. Softmax reads the scores "
+        "`S`, or divides them first. How large are they, and how large is the largest weight? "
+        "The gradient: its length at the input of softmax (median row), for a `dA` of length 1.");
     experiment_row(x, "`S`");
     experiment_row(x, "`S / sqrt(d)`");
+    experiment_row(x, "`S / d`");
     experiment_column(x, 'n', "usual size");
     experiment_column(x, 's', "largest weight");
     experiment_column(x, 's', "gradient");
@@ -314,6 +321,7 @@ static void run_root(Experiment *x) {
         experiment_position(x, "%d", (int)d);
         measure(x, s, dy);
         measure(x, ag_scale(s, 1 / sqrt((double)d)), dy);
+        measure(x, ag_scale(s, 1 / (double)d), dy);
         say_of_root(x, (int)d);
         tape_end();
     }

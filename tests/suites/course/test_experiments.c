@@ -213,7 +213,7 @@ static void measure(const double *q, const double *k, const double *dy, int d, d
 
 START_TEST(root_of_d) {
     static double q[R * LONGEST], k[R * N * LONGEST], dy[R * N];
-    double before = 0;
+    double before = 0, alike = 1;
     tensor_manual_seed(1);
     Tensor *const drawn[] = {tensor_randn(SHAPE(R, 1, LONGEST)), tensor_randn(SHAPE(R, N, LONGEST)),
                              tensor_randn(SHAPE(R, 1, N))};
@@ -226,19 +226,26 @@ START_TEST(root_of_d) {
     ck_assert_int_eq(count(e, "positions"), 9);
     for (int n = 0; n < 9; n++) {
         const int d = 1 << n;
-        double scores[3], divided[3];
+        double scores[3], divided[3], by_d[3];
         ck_assert_double_eq(label(e, n), d);
         measure(q, k, dy, d, 1, scores);
         measure(q, k, dy, d, 1 / sqrt(d), divided);
+        measure(q, k, dy, d, 1.0 / d, by_d);
         for (int c = 0; c < 3; c++) expect_cell(e, n, 0, c, scores[c]);
         for (int c = 0; c < 3; c++) expect_cell(e, n, 1, c, divided[c]);
+        for (int c = 0; c < 3; c++) expect_cell(e, n, 2, c, by_d[c]);
         ck_assert_double_eq_tol(scores[0] / sqrt(d), 1, 0.11); /* "near" */
         ck_assert_double_gt(scores[1], before);                /* "the more softmax decides" */
         ck_assert_double_eq_tol(divided[1], 0.42, 0.03);       /* "nothing changes" */
         ck_assert_double_eq_tol(divided[2], 0.155, 0.02);
+        ck_assert_double_eq_tol(by_d[0] * sqrt(d), 1, 0.11); /* "near 1 / " */
+        ck_assert_double_lt(by_d[1], alike);                 /* "more alike" */
+        if (d >= 16) ck_assert_double_lt(by_d[1], 0.25);     /* of 6 keys: nothing is chosen */
         if (d >= 16) ck_assert_double_lt(scores[2], 0.5 * divided[2]); /* "less comes through" */
         ck_assert(d == 1 || strstr(says(e, n), format("sqrt(%d)", d)));
+        ck_assert(d == 1 || strstr(says(e, n), format("not near %d", d)));
         before = scores[1];
+        alike = by_d[1];
     }
     close_lesson();
 }
