@@ -112,8 +112,9 @@ static void tell_weights(Lesson *l) {
             word_of(l, q), word_of(l, cell % K), show_value("A", cell));
     else
         say(l, step_forward("A"), cell,
-            "Some keys are hidden: %s. Softmax shares the weights among the keys that are left: "
-            "\"%s\" sees %d of %d, and gives \"%s\" %s. A hidden key gets exactly 0.",
+            "Some keys are hidden: %s. Before softmax a hidden score becomes -infinity, and e to the "
+            "power of -infinity is 0, so its weight is exactly 0. \"%s\" sees %d of %d keys, and gives "
+            "\"%s\" %s.",
             masks_say(l), word_of(l, q), (int)seen_by(l, q), (int)K, word_of(l, cell % K),
             show_value("A", cell));
 }
@@ -286,11 +287,10 @@ static void show_way(Experiment *x, const Tensor *a) {
 /* Four ways to hide keys. z: a row of scores, keep: 1 where a key may be seen, both (1, K). */
 static void show_ways(Experiment *x, Tensor *z, Tensor *keep, int64_t moved) {
     Tensor *hidden = ag_logical_not(ag_to(keep, BOOL));
-    Tensor *zero = ag_softmax(ag_mul(z, keep), -1);
     Tensor *cut = ag_mul(ag_softmax(z, -1), keep);
     Tensor *again = ag_div(cut, ag_sum_dims(cut, AXES(-1), true));
     show_way(x, ag_softmax(ag_masked_fill(z, hidden, -(double)INFINITY), -1));
-    show_way(x, zero);
+    show_way(x, ag_softmax(ag_mul(z, keep), -1));
     show_way(x, cut);
     show_way(x, again);
     if (isnan(lesson_element(again, moved)))
@@ -301,10 +301,10 @@ static void show_ways(Experiment *x, Tensor *z, Tensor *keep, int64_t moved) {
     else
         experiment_says(
             x,
-            "0 hides nothing: e to the power of 0 is 1, and \"%s\" gets %s. Weights that are "
-            "set to 0 after softmax sum to less than 1, and follow the hidden score; divided "
-            "by their sum they are those of -infinity.",
-            word_of(x->lesson, moved), show(lesson_element(zero, moved)));
+            "0 hides nothing: e to the power of 0 is 1. After softmax, weights set to 0 and divided "
+            "by their sum look right. But the hidden score was in exp and in the sum: where it is "
+            "large, every visible weight is rounded to 0, and 0 / 0 is NaN. Set to -infinity "
+            "before, it never enters.");
 }
 
 static void run_mask(Experiment *x) {

@@ -15,6 +15,7 @@ function lookAt({ rows, columns, kinds, positions }, n) {
     const said = positions.slice(0, n + 1).map(({ says }) => says).filter(Boolean).pop();
     expect($("#step > .text").textContent === el("p", {}, prose(said)).textContent, `${where()}, ${label}: it says ${$("#step > .text").textContent}`);
     expect(all(".tried tbody th").length === rows.length, `${where()}: it has other rows`);
+    expect(!/infinity/.test($("#step").textContent), `${where()}: -infinity is not set as a formula is`);
     lookWide();
     for (const each of all("#step > *, #words > *")) if (each.getBoundingClientRect().right > innerWidth + 1) report.wide.push(`${where()}: ${each.className} is too wide`);
     const { bottom } = $("#step > .text").getBoundingClientRect();

@@ -120,6 +120,7 @@ def sabotages():
         'an experiment shows another position': ("experiments", lambda s: s.replace('positions[n].cells)', 'positions[0].cells)')),
         'an experiment says what it said at first': ("experiments", lambda s: s.replace('positions.slice(0, n + 1)', 'positions.slice(0, 1)')),
         'the bars of an experiment are another share': ("experiments", lambda s: s.replace('"--share": share.toFixed(3)', '"--share": "0.5"')),
+        'an experiment spells -infinity': ("experiments", lambda s: s.replace('.replace(/-infinity\\b/g, "−∞")', '')),
         'the slider of an experiment steps': ("experiments", lambda s: s.replace("input:not([type='checkbox'])", "input:not([type='checkbox'], [type='range'])")),
         'an experiment tells what is hidden': ("experiments", lambda s: s.replace('step => !state.hide && !isRuleHidden(step) &&', 'step =>')),
         'Esc does not end an experiment': ("experiments", lambda s: s.replace('else if (isTrying()) tryOut(false);', '')),

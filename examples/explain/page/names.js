@@ -24,7 +24,7 @@ const transposes = text => (text || "").replace(/(\bd?[A-Z](?:_\w+)?|\b[a-z]|\bd
  * not part from its sign at the end of a line. */
 const typeset = text => transposes(text).replace(/-infinity\b/g, "−∞").replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
     .replace(/([\d.]+)e([-+]?)0*(\d+)\b/g, (_, m, sign, power) => (m === "1" ? "" : m + "·") + "10" + superscript(sign.replace("+", "") + power))
-    .replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|derivative|$)/g, "\u00a0×\u00a0")
+    .replace(/-infinity\b/g, "−∞").replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|derivative|$)/g, "\u00a0×\u00a0")
     .replace(/ - /g, "\u00a0−\u00a0").replace(/-$/, "−").replace(/ <- /g, " ← ").replace(/ -> /g, " → ").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
     .replace(/"/g, "”").replace(/(\w)'/g, "$1’").replace(/×\u00a0(−[\d.]*\d)/g, "×\u00a0($1)");
 
