@@ -110,8 +110,8 @@ static void tell_forward(Lesson *l) {
 static void tell_loss_backward(Lesson *l) {
     const int64_t most = largest_grad("E");
     say(l, step_start(), 0,
-        "A gradient says how fast the loss changes when a number changes; `dE` stands for the "
-        "gradient of the loss by `E`. The loss changes exactly as fast as the loss itself: 1. All "
+        "A gradient says how fast the loss changes when a number changes; `dY` stands for the "
+        "gradient of the loss by `Y`. The loss changes exactly as fast as the loss itself: 1. All "
         "other gradients are computed from this 1.");
     say(l, step_backward("loss", "E^2"), most,
         "The loss is a sum. If one of its terms grows by a little, the loss grows by as much: each "

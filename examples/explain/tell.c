@@ -260,9 +260,11 @@ void say_loss(Lesson *l, const char *target) {
 
 void say_loss_backward(Lesson *l, const char *y) {
     const int64_t most = largest_grad("E");
+    const char *example = tensor_on_tape("Y") ? "Y" : "V";
     say(l, step_start(), 0,
-        "The loss changes exactly as fast as itself: 1. Backward begins here; `dE` stands for the "
-        "gradient of the loss by `E`, how fast the loss changes with each of its numbers.");
+        "The loss changes exactly as fast as itself: 1. Backward begins here; `d%s` stands for the "
+        "gradient of the loss by `%s`, how fast the loss changes with each of its numbers.",
+        example, example);
     say(l, step_backward("loss", "E^2"), most, "A sum gives each of its terms the same: 1.");
     say(l, step_backward("loss", "counted"), most, "A sum gives each of its terms the same: 1.");
     say(l, step_backward("counted", "E^2"), most,
