@@ -193,7 +193,7 @@ static void tell_softmax(Lesson *l) {
 }
 
 static void tell_backward(Lesson *l) {
-    const int64_t K = l->options.keys, a = largest_grad("A"), v = largest_grad("V");
+    const int64_t K = l->options.keys, a = largest_visible_grad("A"), v = largest_grad("V");
     const int64_t s = largest_grad("S"), q = largest_grad("Q"), k = largest_grad("K");
     const int64_t column = largest_grad("K'");
     say_loss_backward(l, "Y");

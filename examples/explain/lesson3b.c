@@ -158,7 +158,7 @@ static void tell_filling(Lesson *l) {
 /* Backward through the filled weights: they come first, being later on the tape. */
 static void tell_filled_backward(Lesson *l) {
     const int64_t K = l->options.keys, blind = blind_query(l);
-    const int64_t b = largest_grad("B"), f = largest_grad("F");
+    const int64_t b = largest_visible_grad("B"), f = largest_grad("F");
     const int64_t hidden = hidden_cell(l);
     say(l, step_backward("Y_B", "B"), b,
         "On the way back the later line comes first. A row of `dY_B` meets a row of `V`: the weight "
@@ -190,7 +190,7 @@ static void tell_filled_backward(Lesson *l) {
 }
 
 static void tell_selected_backward(Lesson *l) {
-    const int64_t K = l->options.keys, a = largest_grad("A"), s = largest_grad(scores(l));
+    const int64_t K = l->options.keys, a = largest_visible_grad("A"), s = largest_grad(scores(l));
     say(l, step_backward("Y_A", "A"), a,
         "The same for the other way: the weight of \"%s\" for \"%s\" in `A` gets %s.",
         word_of(l, a / K), word_of(l, a % K), show_grad("A", a));

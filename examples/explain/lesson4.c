@@ -123,7 +123,8 @@ static void tell_weights(Lesson *l) {
 }
 
 static void tell_softmax(Lesson *l) {
-    const int64_t T = l->options.tokens, s = largest_grad(scores(l)), a = largest_grad(used(l));
+    const int64_t T = l->options.tokens, s = largest_grad(scores(l)),
+                  a = largest_visible_grad(used(l));
     const int64_t v = largest_grad("V"), d = l->options.size, again = largest_grad("A");
     const double p = l->options.dropout;
     say(l, step_backward("Y", used(l)), a,

@@ -227,7 +227,8 @@ static void tell_gate(Lesson *l) {
 
 static void tell_heads_backward(Lesson *l) {
     const int T = (int)l->options.tokens;
-    const int64_t a = largest_grad(used(l)), again = largest_grad("A"), v = largest_grad("V_h");
+    const int64_t a = largest_visible_grad(used(l)), again = largest_grad("A"),
+                  v = largest_grad("V_h");
     const int64_t s = largest_grad(scores(l)), z = largest_grad("S"), q = largest_grad("Q_h");
     const int64_t column = largest_grad("K_h'"), k = largest_grad("K_h");
     say(l, step_backward("Y_h", used(l)), a,

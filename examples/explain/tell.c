@@ -125,6 +125,16 @@ int64_t largest_grad(const char *name) {
     return most;
 }
 
+int64_t largest_visible_grad(const char *name) {
+    int64_t most = -1;
+    for (int64_t i = 0; i < size_of(name); i++) {
+        if (lesson_value(name, i) == 0) continue;
+        if (most < 0 || is_larger(fabs(lesson_grad(name, i)), fabs(lesson_grad(name, most))))
+            most = i;
+    }
+    return most < 0 ? 0 : most;
+}
+
 int64_t largest_in_row(const char *name, int64_t r) {
     const int64_t first = r * columns_of(name);
     int64_t most = first;

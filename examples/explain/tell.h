@@ -49,6 +49,8 @@ Tensor *step_part(Step at);
 
 /* The element of a tensor, or of its gradient, that is the farthest from 0. */
 int64_t largest_value(const char *name), largest_grad(const char *name);
+/* The same of the gradients of numbers that are not 0: a weight that is hidden is not moved. */
+int64_t largest_visible_grad(const char *name);
 /* The largest element of row r of a tensor, whose rows are its last dimension. */
 int64_t largest_in_row(const char *name, int64_t r);
 /* The sizes of a tensor's matrices; 1 where a tensor has fewer dimensions. */

@@ -244,8 +244,12 @@ START_TEST(recorded_nudges) {
         const char *op = json_text(n.nudge, "op", "");
         const Json *changes = json_get(n.nudge, "changes");
         ck_assert_int_eq(changes != NULL, strcmp(n.kind, "product") != 0);
+        const int64_t look = json_integer(step, "look", json_integer(step, "most", 0));
+        /* A 0 of a mask is no number to nudge; a 0 of relu, in lesson 6, is. */
+        ck_assert_msg(changes || *n.lesson == '6' || element(n.x, "value", look) != 0,
+                      "lesson %s, %s: 0 is nudged", n.lesson, n.at);
         if (!changes) continue;
-        n.i = json_integer(step, "look", json_integer(step, "most", 0));
+        n.i = look;
         const int64_t start = strcmp(op, "softmax") == 0 ? n.i - n.i % changes->count : n.i;
         const Json *shown = json_at(
             json_get(json_get(ask(format("lesson %s\nprobe %" PRId64 " 0 %g 2 %s\nshow %s",
