@@ -202,7 +202,8 @@ static void tell_backward(Lesson *l) {
     tell_products(l);
     say(l, step_backward("A", scores(l)), cell,
         "A score that grows lets its weight grow and the others sink, each times its `dA`: together "
-        "its weight times how far its `dA` is above the weighted mean, %s. %s",
+        "its weight times how far its `dA` is above the weighted mean, the sum of `A` x `dA`: %s. "
+        "%s",
         show_slope("A", scores(l), cell), verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
         "Divided on the way forward, divided on the way back: %s.%s",

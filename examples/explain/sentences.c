@@ -146,13 +146,30 @@ void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
 
 static const char *const softmax_says[MOST_LOOKS] = {
     "Move the nudge. One number of {x} grows, and its weight in {y} grows. The others sink, because "
-    "the weights of a row always sum to 1.",
-    "e to the number grows by the share `h`, and so the sum of the row by the share `p h`. Divided "
-    "by it, the own weight gains `p` - `p p` = `p` (1 - `p`) per nudge, and another weight `r` "
-    "loses `p r`. The upright mark predicts, the bar is what happens: they part when the nudge is "
-    "large.",
+    "the weights of a row sum to 1.",
+    "Call this weight `p`, and another weight of its row `r`. A small nudge `h` multiplies e to this "
+    "number by about 1 + `h`, and the sum of the row by 1 + `p h`. Divided, `p` gains `p` (1 - `p`) per "
+    "nudge, and `r` loses `p r`. The upright mark predicts, the bar is what happens: they part when "
+    "the nudge is large.",
     "Each weight that changes moves the loss, as fast as its {dy} says. Added up: so fast does the "
     "loss follow this number of {x}. This sum is the rule."};
+
+/* Does a row have no weights, because it sees no key? */
+static bool any_blind_row(const TapeTensor *a) {
+    for (int64_t first = 0; first < a->size; first += a->columns) {
+        double sum = 0;
+        for (int64_t c = 0; c < a->columns; c++) sum += a->value[first + c];
+        if (sum == 0) return true;
+    }
+    return false;
+}
+
+static void say_of_softmax(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]) {
+    if (look > MOST_LOOKS) return;
+    say(plan, step, softmax_says[look - 1], text);
+    if (look == 1 && any_blind_row(&plan->tape.tensors[step->part->y]))
+        say(plan, step, " In a row that sees no key all of them are 0.", text);
+}
 
 /* Rows meet columns: to multiply rows with rows, or columns with columns, one table is turned over.
  */
@@ -193,9 +210,7 @@ void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SE
     *text = '\0';
     switch (nudge_of(plan, step)) {
     case NUDGE_NONE: break;
-    case NUDGE_SOFTMAX:
-        if (look <= MOST_LOOKS) say(plan, step, softmax_says[look - 1], text);
-        break;
+    case NUDGE_SOFTMAX: say_of_softmax(plan, step, look, text); break;
     case NUDGE_PRODUCT: {
         const Product *p = &plan->tape.lines[step->part->line].product;
         if (look > 1) break;

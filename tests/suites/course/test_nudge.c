@@ -290,9 +290,14 @@ START_TEST(words_of_a_nudge) {
     expect_said("b4.1", 0, "to take columns with columns, `A` is turned over.");
     expect_said("b1.1", 0, "`K'` is `K` turned over; the rule, turned over, is `dK` = `dS'` `Q`.");
     expect_said("b3.0", 0, "One number of `Z` grows, and its weight in `A` grows.");
-    expect_said("b3.0", 1, "`p` (1 - `p`) per nudge, and another weight `r` loses `p r`");
+    expect_said("b3.0", 1, "Call this weight `p`, and another weight of its row `r`.");
+    expect_said("b3.0", 1, "`p` gains `p` (1 - `p`) per nudge, and `r` loses `p r`");
     expect_said("b3.0", 2, "as fast as its `dA` says");
     ck_assert_int_eq(said_at("b3.0")->count, 3);
+    ck_assert(!strstr(json_at(said_at("b3.0"), 0)->text, "sees no key"));
+    close_lesson();
+    open_lesson("3"); /* [pad] sees none */
+    expect_said("b3.0", 0, "sum to 1. In a row that sees no key all of them are 0.");
     close_lesson();
     open_lesson("5"); /* y = x W' */
     expect_said("b21.0", 0, "A product takes rows with columns: nothing is turned over.");
