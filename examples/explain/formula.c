@@ -821,12 +821,19 @@ static void make_start(const Plan *plan, const Step *step, Formula *f) {
 /* The tables of the numbers that learn. */
 static void make_sgd(const Plan *plan, Formula *f) {
     const Json *rate = json_get(json_get(plan->lesson, "sgd"), "rate");
+    char rest[FORMULA_TEXT] = "", first[NAME_TEXT] = "W";
     f->is_list = true;
     for (int t = 0; t < plan->tape.num_tensors; t++) {
         const TapeTensor *x = &plan->tape.tensors[t];
-        if (x->maker < 0 && x->grad) add_value(plan, f, t, false, "");
+        if (x->maker >= 0 || !x->grad) continue;
+        add_value(plan, f, t, false, "");
+        char *name = f->items[f->count - 1].text;
+        if (f->count == 1) snprintf(first, NAME_TEXT, "%s", name);
+        else put_text(rest, FORMULA_TEXT, f->count == 2 ? ", and so `%s`" : " and `%s`", name);
     }
-    snprintf(f->title, FORMULA_TEXT, "`W` <- `W` - %g `dW`", json_number(rate));
+    if (f->count > 3) snprintf(rest, FORMULA_TEXT, ", and so the other %d", f->count - 1);
+    snprintf(f->title, FORMULA_TEXT, "`%s` <- `%s` - %g `d%s`%s", first, first, json_number(rate),
+             first, rest);
 }
 
 void formula_of(Plan *plan, const Step *step, Formula *f) {
