@@ -258,6 +258,7 @@ async function takeSteps(name) {
     const weights = all(".course .weight:not(.was)").length, was = all(".course .was").map(text => text.textContent);
     const { cover: { tensor, row } } = first, t = first.tape.tensors[tensor];
     if (weights) expect(was.join() === range(weights, c => `was ${fix(t.value[row * t.columns + c], { d: 2, e: 0 })}`).join(), `${what}: the weights were ${was}`);
+    expect(innerWidth < 1100 || document.documentElement.scrollHeight <= innerHeight, `${what} is ${document.documentElement.scrollHeight - innerHeight} pixels too tall`);
     for (let n = 1; n < 10; n++) click("take the step");
     const ten = numbersOf(state.lesson);
     press("ArrowLeft");
