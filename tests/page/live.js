@@ -259,6 +259,10 @@ async function takeSteps(name) {
     const { cover: { tensor, row } } = first, t = first.tape.tensors[tensor];
     if (weights) expect(was.join() === range(weights, c => `was ${fix(t.value[row * t.columns + c], { d: 2, e: 0 })}`).join(), `${what}: the weights were ${was}`);
     expect(innerWidth < 1100 || document.documentElement.scrollHeight <= innerHeight, `${what} is ${document.documentElement.scrollHeight - innerHeight} pixels too tall`);
+    if (weights && first.pull) {
+        const scores = state.lesson.tape.tensors[first.pull.tensor].value.slice(row * t.columns), tops = all(".course .weight:not(.was)").map(each => Number(each.getAttribute("y")));
+        expect(tops.every((a, i) => tops.every((b, j) => (a - b) * (scores[i] - scores[j]) <= 0)) && new Set(tops).size === tops.length, `${what}: the arcs are not as high as the scores ${scores}: ${tops}`);
+    }
     for (let n = 1; n < 10; n++) click("take the step");
     const ten = numbersOf(state.lesson);
     press("ArrowLeft");

@@ -53,22 +53,22 @@ function drawPoints(points) {
 }
 
 /* A row of weights: arcs as thick as the weights. Words stand side by side, and one looks at all, itself too. isHidden: the
- * bet asks for them. */
-function drawArcs(t, row, isHidden) {
+ * bet asks for them; riseOf(c): how high an arc is, if that has a meaning. */
+function drawArcs(t, row, isHidden, riseOf = () => null) {
     const { columns, words: { rows, columns: words = range(columns, String) } = {} } = t, from = rows ? words.indexOf(rows[row]) : -1, step = Math.min(150, 640 / columns);
     const width = 180 + step * (columns - 1), start = from < 0 ? width / 2 : 90 + from * step, y = 150, first = panelShown(t) * t.rows;
     const weights = words.map((_, c) => t.value[(first + row) * columns + c]), said = w => (isHidden ? "?" : fix(w, { d: 2, e: 0 }));
     const drawing = svg("svg", { viewBox: `0 0 ${width} 200`, class: "arcs", role: "img",
         "aria-label": `“${from < 0 ? `row ${row}` : words[from]}” looks at ` + words.map((word, c) => `“${word}” with ${said(weights[c])}`).join(", ") });
     weights.forEach((w, c) => {
-        const b = 90 + c * step, side = from < 0 ? 0 : b > start ? 22 : -22, high = Math.min(105, 70 + Math.abs(b - start) / 4);
+        const b = 90 + c * step, side = from < 0 ? 0 : b > start ? 22 : -22, high = riseOf(c) ?? (c === from ? 62 : Math.min(105, 70 + Math.abs(b - start) / 4));
         const path = c === from
-            ? `M${start - 14} ${y}C${start - 40} ${y - 62} ${start + 40} ${y - 62} ${start + 14} ${y}`
+            ? `M${start - 14} ${y}C${start - 40} ${y - high} ${start + 40} ${y - high} ${start + 14} ${y}`
             : `M${start + side} ${y}C${start + (b - start) * 0.25} ${y - high} ${b - (b - start) * 0.25} ${y - high} ${b} ${y}`;
         if (w > 0) drawing.append(svg("path", { d: path, class: "arc",
             "stroke-width": isHidden ? 2 : (2 + 20 * w).toFixed(1) }));
         drawing.append(svg("text", { x: c === from ? start : (start + b) / 2,
-            y: c === from ? 92 : y - high * 0.75 - 14, class: "weight" }, said(w)));
+            y: y - high * 0.75 - 14, class: "weight" }, said(w)));
     });
     words.forEach((word, c) => drawing.append(svg("text", { x: 90 + c * step, y: 188, class: c === from ? "word from" : "word" }, word)));
     return drawing;

@@ -78,11 +78,12 @@ function pictureOfSgd(step) {
     return isPresenting() || (isMany && arcsAt(step)) ? { ...made, items: [] } : made;
 }
 
-/* The arcs of a row, and what each weight was before the first step. */
+/* The arcs of a row, as high as their scores where the first screen has them so, and what each weight was before the first step. */
 function drawArcsWith(t, n) {
     if (!t) return "";
-    const { row = 0 } = state.lesson.cover, drawing = drawArcs(t, row, false),
-        was = n > 0 && Controls.firstLesson()?.tape.tensors[t.number].value, first = (panelShown(t) * t.rows + row) * t.columns;
+    const { lesson } = state, { pull, cover: { row = 0 } } = lesson, { low, high } = pull ? pulledOf(Controls.firstLesson() || lesson) : {};
+    const riseOf = c => pull && 32 + 109 * Math.max(0, Math.min(1, (lesson.tape.tensors[pull.tensor].value[row * t.columns + c] - low) / (high - low)));
+    const drawing = drawArcs(t, row, false, riseOf), was = n > 0 && Controls.firstLesson()?.tape.tensors[t.number].value, first = (panelShown(t) * t.rows + row) * t.columns;
     drawing.querySelectorAll(".weight").forEach((text, c) => was && text.after(svg("text", { class: "weight was",
         x: text.getAttribute("x"), y: Number(text.getAttribute("y")) - 20 }, `was ${fix(Number(was[first + c]), { d: 2, e: 0 })}`)));
     return drawing;
