@@ -133,6 +133,8 @@ def sabotages():
         'a mark predicts nothing': ("touch", lambda s: s.replace('50 + far(predicted)', '50 + far(x)')),
         'a line of a nudge is not right as it is printed': ("touch", lambda s: s.replace('{ decimals: found || [3, 3, 2]', '{ decimals: [2, 2, 2]')),
         'the sums of a question are shown': ("touch", lambda s: s.replace('(isAsked ? "?" : text)', 'text')),
+        'the weighted mean of a nudge comes from nowhere': ("touch", lambda s: s.replace('drawMean(picture.meanOf(i)))]', '"")]')),
+        'the weights of a row without keys sum to 1': ("touch", lambda s: s.replace('y.value[j]) ? "1" : "0"', 'y.value[j] >= 0) ? "1" : "0"')),
         'a nudge tells what is to be predicted': ("touch", lambda s: s.replace('look > 2 && !isHidden && drawLossRow', 'look > 2 && drawLossRow')),
         'the looks are passed over': ("touch", lambda s: s.replace('if (lookOn()) return;', '')),
         'a look is not in the address': ("touch", lambda s: s.replace('"." + lookWanted() : ""', '"" : ""')),

@@ -85,6 +85,7 @@ async function looks(name, { id, part: { tensor }, look, most }) {
         lookFit();
     }
     expect(cellsOf("loss").length > 0, `${where()}: nothing is said of the loss`);
+    expect($("#step .mean")?.textContent.startsWith("weighted mean = ") || state.asked, `${where()}: the weighted mean comes from nowhere`);
     press("ArrowRight");
     expect(where() === `${at}.4` && $("#step .tab.main .c"), `${where()}: the rule does not follow`);
     const [, second] = all(".looks button");
@@ -128,6 +129,8 @@ async function chooses(name, step) {
         all(".looks button")[2].click();
         expect(where() === `#${name}/${step.id}.3/g${tensor.number}.${i}` && slider().getAttribute("aria-label").endsWith(placeWords(valueView(tensor), i)), `${where()}: another number is nudged`);
         lookWeights(step, i);
+        const { columns: C, value } = step.part.line.result, row = value.slice(i - i % C, i - i % C + C);
+        expect($('.sum-row td[data-k="weights"]').textContent === (row.some(p => p) ? "1" : "0"), `${where()}: the sum of ${row}`);
     }
 }
 

@@ -176,10 +176,11 @@ function drawWeights(step, look, n) {
     return [el("table", { class: "nudge" }, el("thead", {}, el("tr", {}, head.map(words => el("th", {}, words)))), el("tbody", {}, rows.map(drawRow)),
         el("tfoot", {}, left.length > 0 && el("tr", {}, name(`${left.length} more`), el("td"), el("td"),
             look > 1 && td("per nudge", withSign(total(left, rateOf), dr)), look > 2 && td("loss", withSign(total(left, productOf), dd))),
-        el("tr", { class: "sum-row" }, name("sum"), td("weights", num(asked("1"))), td("change", num(asked("0"))), look > 1 && td("per nudge", asked("0")),
+        el("tr", { class: "sum-row" }, name("sum"), td("weights", num(asked(moved.some(({ j }) => y.value[j]) ? "1" : "0"))), td("change", num(asked("0"))), look > 1 && td("per nudge", asked("0")),
             look > 2 && td("loss", isHidden ? "?" : [!isExact && "≈ ", el("b", {}, withSign(slope, dd))])),
         look > 2 && !isHidden && drawLossRow(n, 2))),
-    look > 2 && drawTermsOfNudge(isOwn && ["Each has the factor ", nameEl("p"), ". Taken out: "])];
+    look > 2 && drawTermsOfNudge(isOwn && ["Each has the factor ", nameEl("p"), ". Taken out: "]),
+    look > 2 && !isHidden && picture.mean && el("div", { class: "derive" }, drawMean(picture.meanOf(i)))];
 }
 
 /* "0.508 × 0.492 = +0.250": p (1 − p), or −p r. */
