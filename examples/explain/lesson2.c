@@ -307,8 +307,8 @@ static void run_root(Experiment *x) {
         "`S`, or divides them first. How large are they, and how large is the largest weight? "
         "The gradient: its length at the input of softmax (median row), for a `dA` of length 1.");
     experiment_row(x, "`S`");
-    experiment_row(x, "`S / sqrt(d)`");
-    experiment_row(x, "`S / d`");
+    experiment_row(x, "`S` / sqrt(d)");
+    experiment_row(x, "`S` / d");
     experiment_column(x, 'n', "usual size");
     experiment_column(x, 's', "largest weight");
     experiment_column(x, 's', "gradient");
