@@ -32,11 +32,10 @@ function look(lesson) {
 
 /* Calls see for all panels, of which one is shown at a time, and for all rows on a phone. */
 function turnPages(see) {
-    const first = group => all(group + " button")[0]?.click();
-    first(".heads:not(.rows)");
-    first(".heads.rows");
+    const groups = [".heads:not(.rows, .looks)", ".heads.rows"]; /* the looks at a step are stepped through */
+    for (const group of groups) all(group + " button")[0]?.click();
     see();
-    for (const group of [".heads:not(.rows)", ".heads.rows"]) for (let n = 1; n < all(group + " button").length; n++) {
+    for (const group of groups) for (let n = 1; n < all(group + " button").length; n++) {
         all(group + " button")[n].click();
         see();
     }
