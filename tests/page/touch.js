@@ -66,7 +66,7 @@ function lookWeights(step, i) {
 
 /* A tick is what is predicted, in each column; a number does not touch its bar. */
 function lookMarks() {
-    const left = each => each.getBoundingClientRect().left, names = $(".legend").textContent;
+    const left = each => each.getBoundingClientRect().left, names = $(".legend")?.textContent;
     for (const bar of all(".nudge .bar-v")) expect(left(bar.querySelector("s")) === left(bar), `${where()}: a weight has a tick`);
     for (const bar of all(".nudge .bar-d")) expect(bar.nextSibling.getBoundingClientRect().left - bar.getBoundingClientRect().right > 4, `${where()}: a number touches its bar`);
     expect(!$(".nudge .bar-v") || /^weight: before ?now ?change: what happens/.test(names), `${where()}: the marks are called ${names}`);
@@ -193,6 +193,7 @@ async function each(name, step) {
 
 async function nudges(name) {
     await go(`#${name}`);
+    if (state.keys) press("k"); /* a long lesson begins with its rules */
     for (const step of nudgedSteps("softmax")) {
         if (nudgedSteps("softmax")[0] === step) await looks(name, step);
         await hides(name, step);
