@@ -9,6 +9,10 @@
 
 /* ---- which steps ----------------------------------------------------------------------------- */
 
+/* All tables of a product beside each other: y, x, its other factor, dy. What is wider does not fit
+ * above its lines. */
+enum { MOST_COLUMNS = 15 };
+
 NudgeKind nudge_of(const Plan *plan, const Step *step) {
     const Part *part = step->part;
     if (step->phase != STEP_BACKWARD || plan->units[step->unit].name || part->is_odd)
@@ -17,7 +21,9 @@ NudgeKind nudge_of(const Plan *plan, const Step *step) {
     if (x->parts > 1) return NUDGE_NONE; /* the loss would move by other lines, too */
     if (part->right_factor != 0) return x->columns > 1 ? NUDGE_SOFTMAX : NUDGE_NONE;
     if (part->planted) return NUDGE_NONE;
-    if (part->kind == RULE_PRODUCT) return NUDGE_PRODUCT;
+    if (part->kind == RULE_PRODUCT)
+        return 2 * plan->tape.tensors[part->y].columns + x->columns > MOST_COLUMNS ? NUDGE_NONE
+                                                                                   : NUDGE_PRODUCT;
     const bool is_each = part->kind == RULE_EACH && !part->copies;
     return is_each && x->size == plan->tape.tensors[part->y].size ? NUDGE_EACH : NUDGE_NONE;
 }

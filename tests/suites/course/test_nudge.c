@@ -299,9 +299,9 @@ START_TEST(words_of_a_nudge) {
     open_lesson("3"); /* [pad] sees none */
     expect_said("b3.0", 0, "sum to 1. In a row that sees no key all of them are 0.");
     close_lesson();
-    open_lesson("5"); /* y = x W' */
-    expect_said("b21.0", 0, "A product takes rows with columns: nothing is turned over.");
-    expect_said("b21.1", 0, "so `dY` is turned over.");
+    open_lesson("6"); /* y = x W' */
+    expect_said("b7.0", 0, "A product takes rows with columns: nothing is turned over.");
+    expect_said("b7.1", 0, "so `dY` is turned over.");
     close_lesson();
 }
 END_TEST
