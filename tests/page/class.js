@@ -24,7 +24,7 @@ function worksheet(number, kind) {
             const { shows } = box.closest(".tab").dataset;
             if (shows && numbers[i]) (report.cells[`${number} ${shows}`] ||= {})[box.dataset.i] = cellText(numbers[i]);
         });
-        expect(boxes.length <= 24, `${step}: ${boxes.length} boxes`);
+        expect(boxes.length <= 48, `${step}: ${boxes.length} boxes`);
     });
     expect(steps.size === sheets.length, `lesson ${number}: a step twice`);
     clearPaper();

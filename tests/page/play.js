@@ -232,6 +232,7 @@ async function records(hash) {
     await wait();
     expectHere(location.hash === "#recall/0" && isShown($("#step")) && !isShown($("#playground")),
         "the recording is not shown");
+    if (state.keys) press("k"); /* all steps */
     expectHere($("#tabs [aria-current]").textContent.includes("step 30"), "the tabs do not say what is shown");
     for (let last = ""; last !== location.hash; press("ArrowRight")) {
         last = location.hash;
@@ -241,7 +242,7 @@ async function records(hash) {
         for (const tab of all("#step .tab")) if (tab.dataset.shows) for (const cell of tab.querySelectorAll(".c"))
             ((report.cells["recall " + tab.dataset.shows] ||= {})[cell.dataset.i] = [cell.textContent, tab.querySelector(".ten")?.textContent || ""]);
         for (const tick of all("#step .tick")) report.checks.push([tick.classList.contains("right"), tick.title]);
-        for (const button of all(".heads button").slice(1)) button.click();
+        for (const button of all(".heads:not(.looks) button").slice(1)) button.click();
     }
     const cells = all("#step .tab.main .c");
     cells[cells.length - 1].click();

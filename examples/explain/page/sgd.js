@@ -8,7 +8,7 @@ const TIMES = [1, 10, 100];
 const FEW_ARCS = 6, FEW_NUMBERS = 40; /* that leave room for the curve */
 
 const isSgd = step => step.kind === "sgd";
-const stepsTaken = ({ sgd }) => sgd.losses.length - 1;
+const stepsTaken = ({ sgd }) => (sgd ? sgd.losses.length - 1 : 0); /* the tape of a program takes none */
 const countOfSteps = n => (n === 1 ? "1 step" : `${n} steps`);
 
 /* A change of the step or the rate: the button that was pressed keeps the focus, and the new loss is said. */
@@ -72,10 +72,10 @@ function arcsAt(step) {
     return t && t.columns <= FEW_ARCS ? t : undefined;
 }
 
-/* The tables: all numbers that learn, unless they are many and there are arcs; on a projector the curve has the room. */
+/* The tables: all numbers that learn, unless they are many; on a projector the curve has the room. */
 function pictureOfSgd(step) {
     const made = pictureOf(step), views = tablesIn(made), isMany = sum(views.map(({ numbers }) => numbers.length)) > FEW_NUMBERS;
-    return isPresenting() || (isMany && arcsAt(step)) ? { ...made, items: [] } : made;
+    return isPresenting() || isMany ? { ...made, items: [] } : made;
 }
 
 /* The arcs of a row, as high as their scores where the first screen has them so, and what each weight was before the first step. */
