@@ -340,7 +340,8 @@ START_TEST(known_mistakes_are_named) {
     ck_assert_int_gt(n, 10);
     for (int i = 0; i < n; i++) {
         const Json *line = judge(format("%d", number), known[i].line);
-        const char *why = json_text(line, "why", ""), *id = json_text(line, "mistake", "");
+        const char *why = json_text(line, "why", "");
+        const char *id = json_text(line, "mistake", "");
         ck_assert_msg(strcmp(json_text(line, "verdict", ""), "right") != 0, "%s", known[i].line);
         ck_assert_msg(strstr(why, "It is ") != NULL, "%s: %s", known[i].line, why);
         ck_assert_msg(!*known[i].mistake->id || *id, "%s: %s", known[i].line, why);
