@@ -217,7 +217,7 @@ int main(int argc, char **argv) {
     flags_parse(argc, argv, "explain", "writes a page that steps through backpropagation", flags,
                 sizeof flags / sizeof *flags);
     lesson = lesson_name ? *lesson_name - '0' : 0;
-    options.part = lesson_name ? lesson_name[1] : '\0'; /* '\0': all parts */
+    options.part = lesson_name && lesson_name[1] == 'b' ? 'b' : '\0'; /* '\0': all parts */
     options.causal = (signed char)(causal - no_causal);
     options.experiments = experiments_as_json;
     for (int i = 0; i < rules.n; i++) lesson_set(&options, "formula", rules.text[i]);

@@ -439,7 +439,7 @@ void again_write(FILE *file, const Again *questions, int n) {
 }
 
 char *again_as_json(int lesson, char part, uint64_t seed) {
-    Again questions[AGAIN_MOST];
+    Again questions[AGAIN_MOST] = {0};
     char *json;
     const int n = again_draw(lesson, part, seed, questions);
     FILE *file = data_open(&json);

@@ -502,7 +502,7 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
         options.experiments ? options.experiments(kind->number, kind->part, options) : NULL;
     FILE *file = data_open(&json);
     options.part = kind->part;
-    Again again[AGAIN_MOST];
+    Again again[AGAIN_MOST] = {0};
     const int num_again = again_draw(kind->number, kind->part, 0, again);
     const bool opened = lesson_open(&lesson, kind->number, options);
     lesson.again = again;
