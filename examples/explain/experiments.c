@@ -152,7 +152,10 @@ char *experiments_as_json(int number, char part, LessonOptions options) {
     }
     const bool any = file && ftell(file) > 0;
     data_close(file, json);
-    char *fitting = any && !tensor_error() ? realloc(json, strlen(json) + 1) : NULL;
-    if (!fitting) free(json);
-    return fitting;
+    if (!any || tensor_error()) {
+        free(json);
+        return NULL;
+    }
+    char *fitting = realloc(json, strlen(json) + 1);
+    return fitting ? fitting : json;
 }
