@@ -65,7 +65,7 @@ const parts = {
         for (const lesson of lessons.slice()) for (const [n, question] of (lesson.questions || []).entries()) {
             await go(`#${lesson.name}/f0`);
             await go(`#${lesson.name}/${question.at}`);
-            const form = state.lesson.forms[n], at = () => Math.round(box($("#bar")).top + scrollY);
+            const form = state.lesson.forms[n], at = () => Math.round(box($("#below")).top + scrollY);
             if (!form || question.kind === "choice") continue;
             const before = at();
             form.querySelector("[data-reveal]").click();

@@ -183,7 +183,7 @@ function goTo(n) {
 
 /* A new step is read from its top; on a phone the picture of the tape may stay above the window. */
 function readFromTop() {
-    const { offsetTop } = byId("machine");
+    const { offsetTop } = byId(isWide() ? "bar" : "machine"); /* on a phone the bar is below */
     if (scrollY > offsetTop && (innerWidth >= 1100 || byId("step").getBoundingClientRect().top < 0)) scrollTo(0, offsetTop);
 }
 
