@@ -2,7 +2,7 @@
 
 SABOTAGE = {
     'a wrong line is right': lambda s: s.replace('answer?.verdict === "right"', '!!answer'),
-    'a line has no hint': lambda s: s.replace('question && [" ", el("i", {}, question)]', ''),
+    'a line has no hint': lambda s: s.replace('question && [" ", el("i", {}, typeset(question))]', ''),
     'a line has no mistake': lambda s: s.replace('column > 0 ? (column > formula.length', 'column > 99 ? (column > formula.length').replace(': typeset(why[0].toUpperCase() + why.slice(1)), verdict', ': "", verdict'),
     'a name in front of a formula is an error': lambda s: s.replace('text.replace(/^d[^=]*=/, "")', 'text'),
     'the box keeps a right rule': lambda s: s.replace('ruleBox.id = boxParts.text.value = "";', 'ruleBox.id = "";').replace('fill(boxParts.mirror);\n', ''),

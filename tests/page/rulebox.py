@@ -4,7 +4,7 @@ each. Scripts in a page have no indentation."""
 SABOTAGE = {
     'a wrong number is not marked': lambda s: s.replace('isOff && "off"', '"off" && ""'),
     'the right number is another': lambda s: s.replace('(step.right || step.part.dx).map(Number)', '(step.right || step.part.dx).map(x => Number(x) + 1)'),
-    'a mistake has no name': lambda s: s.replace('planted.why && [planted.why, " "]', 'planted.nothing && [planted.why, " "]'),
+    'a mistake has no name': lambda s: s.replace('planted.why && [transposes(', 'planted.nothing && [transposes('),
     'an error spoils the page': lambda s: s.replace('if (refused) return sayError(refused.replace(', 'if (refused) void sayError(refused.replace('),
     'the place of an error is not marked': lambda s: s.replace('mirrorText(at);', 'mirrorText(0);'),
     'a link loses the rule': lambda s: s.replace('if (isRule(key)) return `&rule=', 'if (isRule(key)) return "" && `&rule='),
