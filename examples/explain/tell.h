@@ -69,7 +69,8 @@ TELLS(4, 5) void cover(Lesson *l, const char *tensor, int64_t row, const char *l
 /* On the cover the points that a lesson of one weight is about: its tensors queries, keys, values,
  * Y and T. */
 void cover_points(Lesson *l);
-/* A reader can pull the scores in the row of the cover's weights: softmax makes these of them.
+/* A reader can pull the scores in the row of the cover's weights: softmax makes these of them; the
+ * same row of Y is the answer, and that of T what it should be.
  * cell: the one to begin with, row-major. Left out if there is nothing to see: for a single score,
  * and for more than fit side by side. */
 void pull(Lesson *l, const char *scores, int64_t cell);

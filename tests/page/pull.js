@@ -5,12 +5,14 @@ const grips = () => all(".grip"), chosen = () => $(".grip.on"), lossShown = () =
 const valueNow = grip => Number(grip.getAttribute("aria-valuenow")), weightsShown = () => all(".pull .weight").map(each => Number(each.textContent));
 const two = x => fix(x, { d: 2, e: 0 });
 
-/* Where the handles stand, the library's forward: its loss, the weights of the row, and the gradient of the chosen score. */
-function answerOf(live, { first, moved, size, own, row, scores, weights }) {
+/* Where the handles stand, the library's forward: its loss, the weights and the answer of the row, and the gradient of the
+ * chosen score. */
+function answerOf(live, { first, moved, size, own, row, scores, weights, answer }) {
     const line = (c, h) => `probe ${first + c} ${moved[c] * size + h} ${moved[c] * size + h} 1 ${scores.name}`;
-    const at = h => live.answer(["lesson 2", ...row.map((_, c) => line(c, c === own ? h : 0)), `show ${weights.name}`].join("\n")).probe;
-    const found = at(0), [{ moved: cells, values }] = found.shown, c = i => cells.indexOf(first + i);
-    return { loss: found.losses[0], slope: (at(1e-5).losses[0] - at(-1e-5).losses[0]) / 2e-5, weights: row.map((_, i) => (c(i) < 0 ? weights.value[first + i] : values[c(i)][0])) };
+    const at = h => live.answer(["lesson 2", ...row.map((_, c) => line(c, c === own ? h : 0)), `show ${weights.name}`, `show ${answer.name}`].join("\n")).probe;
+    const found = at(0), [{ moved: cells, values }, of] = found.shown, c = i => cells.indexOf(first + i);
+    const answers = range(answer.columns, i => first / row.length * answer.columns + i).map(i => (of.moved.includes(i) ? of.values[of.moved.indexOf(i)][0] : answer.value[i]));
+    return { answers, loss: found.losses[0], slope: (at(1e-5).losses[0] - at(-1e-5).losses[0]) / 2e-5, weights: row.map((_, i) => (c(i) < 0 ? weights.value[first + i] : values[c(i)][0])) };
 }
 
 /* All that the screen shows is the library's. */
@@ -19,6 +21,9 @@ function compare(live, what) {
     expect(lossShown() === two(wanted.loss), `${what}: the loss is ${lossShown()}, and not ${wanted.loss}`);
     expect(Math.abs(loss - wanted.loss) < 1e-9 && Math.abs(slope - wanted.slope) < 1e-5, `${what}: the slope is ${slope}, and not ${wanted.slope}`);
     expect(String(weightsShown()) === String(wanted.weights.map(w => Number(two(w)))), `${what}: the weights are ${weightsShown()}`);
+    const one = x => fix(x, { d: 1, e: 0 }), wants = range(p.wanted.columns, i => p.wanted.value[p.first / p.row.length * p.wanted.columns + i]);
+    expect(all(".answer .c").map(each => each.textContent).join() === [...wanted.answers, ...wants].map(one).join(), `${what}: the answer is ${wanted.answers}, and should be ${wants}, but there stands ${$(".big").textContent}`);
+    expect(all(".answer .c").every(each => each.textContent.includes("−") === each.classList.contains("neg") || Number(each.textContent.replace("−", "-")) === 0), `${what}: a colour of the answer is wrong`);
     expect(Math.abs(sum(pulledNow(state.lesson, p).weights) - 1) < 1e-9, `${what}: the weights do not sum to 1`);
     const [, x1, y1, x2, y2] = /M(\S+) (\S+)L(\S+) (\S+)/.exec($(".plot .slope")?.getAttribute("d")) || [], grid = all(".plot .base").map(each => Number(/ (.*)H/.exec(each.getAttribute("d"))[1]));
     const labels = all(".plot .base + text").map(each => Number(each.textContent)), unit = (grid[0] - grid[1]) / (labels[1] - labels[0]), score = 374 / (p.high - p.low);

@@ -9,10 +9,10 @@ const canPull = ({ pull }) => !!pull && (Controls.isLive() || Controls.isLoading
 /* What a reader has pulled: moved[c], by how many steps score c; own: the handle of the last pull; runs: how many places it
  * has had; from: where it began; said: what came of it, for the step that tells why. */
 function pulledOf(lesson) {
-    const { pull: { tensor, cell }, cover, tape: { tensors } } = lesson, scores = tensors[tensor], { columns } = scores;
+    const { pull: { tensor, cell, answer, wanted }, cover, tape: { tensors } } = lesson, scores = tensors[tensor], { columns } = scores;
     const own = cell % columns, first = cell - own, row = scores.value.slice(first, first + columns);
     const low = Math.min(-3, Math.floor(Math.min(...row)) - 1), high = Math.max(3, Math.ceil(Math.max(...row)) + 1);
-    return lesson.pulled ??= { scores, row, first, own, low, high, weights: tensors[cover.tensor], size: 0.05 * Math.ceil((high - low) / 6),
+    return lesson.pulled ??= { scores, row, first, own, low, high, weights: tensors[cover.tensor], answer: tensors[answer], wanted: tensors[wanted], size: 0.05 * Math.ceil((high - low) / 6),
         words: scores.words?.columns || range(columns, String), who: scores.words?.rows[first / columns] || "", moved: row.map(() => 0), runs: 0,
         from: null, said: "", course: null };
 }
@@ -21,6 +21,9 @@ const scoreAt = ({ row, size }, c, steps) => row[c] + size * steps;
 const leastStep = ({ row, low, size }, c) => Math.ceil((low - row[c]) / size - 1e-9);
 const mostStep = ({ row, high, size }, c) => Math.floor((high - row[c]) / size + 1e-9);
 
+/* The numbers of the row that is pulled, of any tensor; of: which takes the place of one of its numbers. */
+const rowOf = ({ row, first }, { value, columns }, of = i => value[i]) => range(columns, c => Number(of(first / row.length * columns + c)));
+
 /* The library's answer for every place of the chosen handle, where the others stand as they do; null if it has none. */
 function courseOf(p) {
     const { own, moved, size, first, scores } = p, least = leastStep(p, own), n = mostStep(p, own) - least + 1;
@@ -28,20 +31,23 @@ function courseOf(p) {
     if (p.course?.others === others && p.course.own === own) return p.course;
     const line = (c, from, to) => `probe ${first + c} ${from} ${to} ${n} ${scores.name}`, rest = moved.map((_, c) => c).filter(c => c !== own && moved[c]);
     const found = Controls.forward([line(own, least * size, (least + n - 1) * size),
-        ...rest.map(c => line(c, moved[c] * size, moved[c] * size)), `show ${p.weights.name}`]);
+        ...rest.map(c => line(c, moved[c] * size, moved[c] * size)), ...[p.weights, p.answer].map(({ name }) => `show ${name}`)]);
     if (!found) return null;
-    const { losses, slopes, shown: [{ values, moved: cells }] } = found;
-    const weightAt = (c, i) => Number(cells.includes(first + c) ? values[cells.indexOf(first + c)][i] : p.weights.value[first + c]);
-    return p.course = { own, others, least, losses: losses.map(Number), slopes: slopes.map(Number), weightAt };
+    const { losses, slopes, shown } = found;
+    const rowAt = (tensor, i) => {
+        const { moved: cells, values } = shown.find(({ name }) => name === tensor.name);
+        return rowOf(p, tensor, cell => (cells.includes(cell) ? values[cells.indexOf(cell)][i] : tensor.value[cell]));
+    };
+    return p.course = { own, others, least, losses: losses.map(Number), slopes: slopes.map(Number), rowAt };
 }
 
 /* What holds where the handles stand: the tape's numbers, or those of the library's answer. */
 function pulledNow(lesson, p) {
-    const { moved, own, first, scores, weights, row } = p;
+    const { moved, own, first, scores, weights, answer } = p;
     if (moved.every(steps => steps === 0))
-        return { loss: lossOf(lesson), slope: scores.grad[first + own], weights: row.map((_, c) => weights.value[first + c]) };
-    const course = courseOf(p), i = moved[own] - course.least;
-    return { loss: course.losses[i], slope: course.slopes[i], weights: row.map((_, c) => course.weightAt(c, i)) };
+        return { loss: lossOf(lesson), slope: scores.grad[first + own], weights: rowOf(p, weights), answer: rowOf(p, answer) };
+    const { losses, slopes, least, rowAt } = courseOf(p), i = moved[own] - least;
+    return { loss: losses[i], slope: slopes[i], weights: rowAt(weights, i), answer: rowAt(answer, i) };
 }
 
 /* ---- the arcs ----------------------------------------------------------------------------------------------------- */
@@ -117,6 +123,10 @@ function sayPulled(p, { loss, slope }) {
         `: if this score grows, the loss ${slope > 0 ? "grows" : "shrinks"}. So look ${slope > 0 ? "less" : "more"} at “${words[own]}”.`];
 }
 
+/* A row of numbers in their colours. */
+const drawPulled = (name, numbers) => el("span", { class: "answer" }, name, el("span", {}, numbers.map(x =>
+    el("i", { class: x > 0 ? "c pos" : "c neg", "--a": strengthOf(x, 2).toFixed(3) }, fix(x, { d: 1, e: 0 })))));
+
 /* ---- the screen --------------------------------------------------------------------------------------------------- */
 
 function drawPull(box) {
@@ -131,7 +141,7 @@ function drawPull(box) {
     const name = (word, c) => svg("text", { x: pullPath(p, c, 0).b, y: PULL.base + 38, class: word === who ? "word from" : "word" }, word);
     const picture = svg("svg", { class: "arcs pull", viewBox: `0 ${PULL.top} ${PULL.width} ${PULL.height}`, role: "group", "aria-label": `How much “${who}” looks at each word` },
         ...arcs, ...words.map(name), ...weights, ...scores, ...first);
-    const loss = el("b"), then = el("span", {}, "at first", el("b", { class: "then" }, two(lossOf(lesson)))), plot = svg("svg", { class: "plot", viewBox: "0 0 420 190", role: "img" });
+    const loss = el("b"), answer = el("span"), then = el("span", {}, "at first", el("b", { class: "then" }, two(lossOf(lesson)))), plot = svg("svg", { class: "plot", viewBox: "0 0 420 190", role: "img" });
     const back = button("put back", () => {
         moved.fill(0);
         p.from = null;
@@ -139,7 +149,7 @@ function drawPull(box) {
     }, { class: "quiet" });
     const saying = el("p", { class: "saying" }), cost = el("p", { class: "length", role: "status" });
     fill(box, el("div", { class: "cover" }, drawTitle("Attention and backpropagation, by hand", "Pull an arc up or down, and make the loss small."), picture),
-        el("div", { class: "hook side" }, el("div", { class: "big" }, el("span", {}, "loss", loss), then, back), plot, saying,
+        el("div", { class: "hook side" }, el("div", { class: "big" }, el("span", {}, "loss", loss), answer, then, back), plot, saying,
             el("p", {}, button("How is the slope known without trying?", () => goTo(lesson.forward + 1), { class: "go" })), cost,
             el("p", {}, button(["First: where does the loss come from?", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "quiet" }))));
     /* A handle that is chosen: from here on it is pulled. */
@@ -171,6 +181,7 @@ function drawPull(box) {
         });
         picture.classList.toggle("untouched", p.runs === 0);
         loss.textContent = two(now.loss);
+        fill(answer, drawPulled("its answer", now.answer), drawPulled("wanted", rowOf(p, p.wanted)));
         then.style.visibility = back.style.visibility = isMoved ? "" : "hidden";
         drawPullPlot(plot, p, now);
         fill(saying, sayPulled(p, now));
