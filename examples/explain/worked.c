@@ -283,15 +283,20 @@ static void read_turn(const Plan *plan, const Part *part, int64_t i, Worked *w) 
     read(w, other);
 }
 
+/* Does any number of the input move result j? */
+static bool moves(const Part *p, int64_t j) { return p->rows.begin[j] < p->rows.begin[j + 1]; }
+
 /* As many numbers of each table, each once. */
 static void read_call(const Recipe *r, int64_t j, Worked *w) {
     int tables = 0;
     w->op = r->op;
     for (int n = 0; n < r->line->num_parts; n++) {
         const Part *p = &r->line->parts[n];
-        bool is_first = p->rows.begin[j] < p->rows.begin[j + 1];
-        for (int m = 0; m < n; m++)
-            is_first = is_first && r->items[r->line->parts[m].k] != r->items[p->k];
+        bool is_first = moves(p, j);
+        for (int m = 0; m < n; m++) {
+            const Part *before = &r->line->parts[m];
+            is_first = is_first && !(moves(before, j) && r->items[before->k] == r->items[p->k]);
+        }
         tables += is_first;
     }
     for (int n = 0; n < r->line->num_parts; n++) {
