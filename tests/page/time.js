@@ -64,6 +64,41 @@ async function timeNudges(address) {
     return { slide: words(slides), number: words(numbers) };
 }
 
+/* Every step of every lesson, on and back: each is drawn twice, and counts as it is drawn faster. */
+async function timeDrawing() {
+    const slowest = { time: 0 }, all = [];
+    for (const { name } of lessons) {
+        await go(`#${name}/0`);
+        state.keys = false;
+        for (let n = 1; n < state.lesson.steps.length; n++) {
+            const times = [n, n - 1, n].map(to => {
+                const start = performance.now();
+                goTo(to);
+                document.body.getBoundingClientRect();
+                return performance.now() - start;
+            }), time = Math.min(times[0], times[2]);
+            all.push(time);
+            if (time > slowest.time) Object.assign(slowest, { time, at: where() });
+            await wait();
+        }
+    }
+    return `median ${all.sort((a, b) => a - b)[all.length >> 1].toFixed(1)} ms, the slowest of ${all.length} ${slowest.time.toFixed(1)} ms, at ${slowest.at}`;
+}
+
+async function timeSteps(address) {
+    await go(address);
+    const times = [];
+    for (let n = 0; n < 100; n++) {
+        const start = performance.now();
+        $(".take button").click();
+        document.body.getBoundingClientRect();
+        times.push(performance.now() - start);
+        await wait();
+    }
+    times.sort((a, b) => a - b);
+    return `median ${times[50].toFixed(1)} ms, 95 of 100 below ${times[95].toFixed(1)} ms`;
+}
+
 async function timeTraining(attention) {
     await go(`#play&attention=${attention}`);
     while ($("#play-step").textContent !== "0") await wait(10);
@@ -77,12 +112,12 @@ begin(async () => {
     const rules = await timeRules("#5/b15.0", n => `y * dy * ${n + 1}`);
     const nudges = await timeNudges("#5/b15.0.3");
     report.times = {
+        "a step is drawn": await timeDrawing(),
         "lesson 5, a nudge": nudges.slide, "lesson 5, another number is nudged": nudges.number,
         "lesson 5, another rule": rules.rule, "lesson 5, a step with a wrong rule": rules.step,
         "lesson 5, another seed": await timeChanges("#5/b17.1", "change", "#set-seed", "change", n => 100 + n),
-        "lesson 6, another step of SGD": await timeChanges("#6/f3", "change", "#set-step", "input", n => 2 * n),
+        "lesson 5, a step is taken": await timeSteps("#5/sgd"),
         "playground, 1000 steps, dot": await timeTraining("dot"),
         "playground, 1000 steps, additive": await timeTraining("additive"),
     };
-    console.log("TIMES " + JSON.stringify(report));
-});
+}).then(() => console.log("TIMES " + JSON.stringify(report)));
