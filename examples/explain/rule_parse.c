@@ -78,10 +78,10 @@ bool rule_can_stand(const char *name) {
 #define SQUARED "\xc2\xb2"     /* the character of a raised 2, in UTF-8 */
 #define ROOT    "\xe2\x88\x9a" /* the sign of a square root */
 
-/* A part of a name, and how pages and papers show it. */
+/* A part of a name, and how pages and papers show it; W_o and U^2 are typed Wo and U2, too. */
 static const struct {
     const char *written, *shown;
-} spellings[] = {{"'", "^T"}, {"'", "T"}, {"^2", SQUARED}, {"sqrt(d)", ROOT "d"}};
+} spellings[] = {{"'", "^T"}, {"'", "T"}, {"^2", SQUARED}, {"^2", "2"}, {"_", ""}, {"sqrt(d)", ROOT "d"}};
 
 static bool begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
