@@ -112,9 +112,10 @@ static void tell_scores(Lesson *l) {
         other);
     if (d > 1)
         say(l, step_forward("S / sqrt(d)"), cell,
-            "A score is a sum of d = %d products, so the usual size of scores grows with sqrt(d). "
-            "Divided by it they stay small: %s. On the way back you can try what that is good for.",
-            (int)d,
+            "A score is a sum of d = %d products, some positive and some negative, which partly cancel: "
+            "so its usual size grows with sqrt(d), and not with d. Divided by sqrt(%d) = %s the scores "
+            "stay small: %s. On the way back you can try what that is good for.",
+            (int)d, (int)d, show(sqrt((double)d)),
             show_scaled(lesson_scale(l), value_of("S", cell), value_of("S / sqrt(d)", cell)));
     else
         say(l, step_forward("S / sqrt(d)"), cell,
@@ -188,11 +189,13 @@ static void tell_products(Lesson *l) {
     const int64_t K = l->options.keys, q = last_query(l), k = best_key(l), cell = q * K + k;
     say(l, step_backward("Y", "A"), cell,
         "The weight of \"%s\" for \"%s\" met the row \"%s\" of `V`, and moves the row \"%s\" of "
-        "`Y`: that row of `dY` with that row of `V` is its gradient, %s.",
+        "`Y`: that row of `dY` with that row of `V` is its gradient, %s. A product takes rows with "
+        "columns; to take rows with rows, `V` is turned over.",
         word_of(l, q), word_of(l, k), word_of(l, k), word_of(l, q), show_grad("A", cell));
     say(l, step_backward("Y", "V"), k * VALUES,
         "A number of `V` met a column of `A`, and moves a column of `Y`: for the first one of "
-        "\"%s\" the two columns give %s. `V` was given, not computed: this gradient has arrived.",
+        "\"%s\" the two columns give %s. To take columns with columns, `A` is turned over. `V` was "
+        "given, not computed: this gradient has arrived.",
         word_of(l, k), show_grad("V", k * VALUES));
 }
 
@@ -208,12 +211,15 @@ static void tell_backward(Lesson *l) {
     say(l, step_backward("S / sqrt(d)", "S"), cell,
         "Divided on the way forward, divided on the way back: %s.%s",
         show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", cell), grad_of("S", cell)),
-        d > 1 ? " All of `dS` is smaller by the same factor; but without the division large scores "
-                "would make softmax choose one key, and almost no gradient would come through."
-              : "");
+        d > 1
+            ? " All of `dS` is smaller by the same factor; but large scores would make softmax choose "
+              "one key, whose weight, near 1, hardly moves: almost no gradient would come through. "
+              "Divided by d, not its root, all weights would be alike."
+            : "");
     say(l, step_backward("S", "Q"), q * d,
         "A query has met every key, so all scores of its row answer for it. The gradient of the "
-        "first number of \"%s\" in `Q` is a sum with a term for each of them: %s.",
+        "first number of \"%s\" in `Q` is a sum with a term for each of them: %s. To take rows with rows, "
+        "`K'` is turned over, and that is `K` again.",
         word_of(l, q), show_grad("Q", q * d));
     say(l, step_backward("S", "K'"), k,
         "A key has met %d quer%s: its gradient has a term for each, and begins with %s for \"%s\".",
@@ -221,7 +227,7 @@ static void tell_backward(Lesson *l) {
         word_of(l, k));
     say(l, step_backward("K'", "K"), key,
         "The keys were turned into columns; their gradients are turned back into rows, %s among "
-        "them. Now every number of `Q`, `K` and `V` has its gradient.",
+        "them: `dK` is `dS`, turned over, times `Q`. Now every number of `Q`, `K` and `V` has its gradient.",
         show_grad("K", key));
 }
 

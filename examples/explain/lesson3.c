@@ -112,11 +112,14 @@ static void tell_weights(Lesson *l) {
             word_of(l, q), word_of(l, cell % K), show_value("A", cell));
     else
         say(l, step_forward("A"), cell,
-            "Some keys are hidden: %s. Before softmax a hidden score becomes -infinity, and e to the "
-            "power of -infinity is 0, so its weight is exactly 0. \"%s\" sees %d of %d keys, and gives "
-            "\"%s\" %s.",
-            masks_say(l), word_of(l, q), (int)seen_by(l, q), (int)K, word_of(l, cell % K),
-            show_value("A", cell));
+            "Some keys are hidden: %s. Before softmax a hidden score becomes -infinity, and e to that is "
+            "0: no part of the sum, and a weight of exactly 0%s. \"%s\" sees %d of %d keys, and "
+            "gives \"%s\" %s.",
+            masks_say(l),
+            l->options.window ? ""
+                              : "; after softmax it would be in that sum already, and the others "
+                                "would not sum to 1",
+            word_of(l, q), (int)seen_by(l, q), (int)K, word_of(l, cell % K), show_value("A", cell));
 }
 
 /* Why the row of padding may see nothing; "" for another row. */

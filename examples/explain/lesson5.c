@@ -117,8 +117,9 @@ static void tell_projections(Lesson *l) {
     const int H = (int)l->options.heads, d = (int)l->options.size;
     const int64_t q = largest_value("Q"), k = largest_value("K"), v = largest_value("V");
     say(l, step_forward("Q"), q,
-        "One matrix makes the queries of all heads at once: a row of `Q`, for one word, has %d "
-        "number%s, %d for each head. The one farthest from 0 is %s, of \"%s\".",
+        "`x` has a row of numbers for each word, and `W_q` makes its query of them, one matrix for all "
+        "heads at once: a row of `Q` has %d number%s, %d for each head. The one farthest from 0 is %s, of "
+        "\"%s\". linear is a product with the turned matrix, whose rows belong to the results.",
         H * d, plural(H * d), d, show_value("Q", q), word_of(l, q / (H * d)));
     tell_split(l, "Q");
     say(l, step_forward("K"), k, "The same for the keys: \"%s\" has %s.", word_of(l, k / (H * d)),

@@ -106,10 +106,52 @@ static const char *const backward_says[] = {
     [RULE_GENERAL] = "{dy} arrives. Each number of {dx} is a sum of its numbers, times "
                      "derivatives."};
 
+/* Rows meet columns: to multiply rows with rows, or columns with columns, one table is turned over.
+ */
+static const char *product_says(const Product *p, bool of_a) {
+    if (of_a && !p->flipped)
+        return "A number of {a} meets one row of {b}, and moves one row of {y}. Its gradient is "
+               "that row of {b} with that row of {dy}. A product takes rows with columns; to take "
+               "rows with rows, {b} is turned over.";
+    if (of_a)
+        return "A number of {a} meets one column of {b} as it was given, and moves one row of {y}. "
+               "Its gradient is that column with that row of {dy}. A product takes rows with "
+               "columns: nothing is turned over.";
+    if (!p->flipped)
+        return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient "
+               "is that column of {a} with that column of {dy}. A product takes rows with columns; "
+               "to take columns with columns, {a} is turned over.";
+    return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient is "
+           "that column of {dy} with that column of {a}. A product takes rows with columns, so "
+           "{dy} is turned over.";
+}
+
+/* "dK' = Q' dS" once more for K: "dK = dS' Q". */
+static void say_of_twin(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    char twin[NAME_TEXT], gradient[NAME_TEXT], dy[NAME_TEXT];
+    const RuledLine *line = &plan->tape.lines[step->part->line];
+    const int t = twin_of(plan, step->part->x);
+    if (t < 0 || line->product.flipped || step->part->k != line->product.b) return;
+    name_of_tensor(plan, t, false, twin);
+    name_of_gradient(plan, t, false, gradient);
+    name_of_gradient(plan, step->part->y, true, dy);
+    say(plan, step, " {x} is ", text);
+    put_text(text, SENTENCE_TEXT, "`%s` turned over; the rule, turned over, is `%s` = `%s` ", twin,
+             gradient, dy);
+    say(plan, step, "{a}.", text);
+}
+
+static void say_of_product(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    const Product *p = &plan->tape.lines[step->part->line].product;
+    say(plan, step, product_says(p, step->part->k == p->a), text);
+    say_of_twin(plan, step, text);
+}
+
 static void say_backward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
     const Part *part = step->part;
     const TapeTensor *x = &plan->tape.tensors[part->x];
-    say(plan, step, backward_says[part->kind], text);
+    if (nudge_of(plan, step) == NUDGE_PRODUCT) say_of_product(plan, step, text);
+    else say(plan, step, backward_says[part->kind], text);
     if (part->kind == RULE_EACH && part->copies)
         say(plan, step, " {x} was used more than once, so the products are added up.", text);
     if (x->maker < 0 && x->parts == 1)
@@ -147,12 +189,15 @@ void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
 static const char *const softmax_says[MOST_LOOKS] = {
     "Move the nudge. One number of {x} grows, and its weight in {y} grows. The others sink, because "
     "the weights of a row sum to 1.",
-    "Call this weight `p`, and another weight of its row `r`. A small nudge `h` multiplies e to this "
-    "number by about 1 + `h`, and the sum of the row by 1 + `p h`. Divided, `p` gains `p` (1 - `p`) per "
-    "nudge, and `r` loses `p r`. The upright mark predicts, the bar is what happens: they part when "
-    "the nudge is large.",
-    "Each weight that changes moves the loss, as fast as its {dy} says. Added up: so fast does the "
-    "loss follow this number of {x}. This sum is the rule."};
+    "Call this weight `p`, and another weight of its row `r`. A small nudge `h` makes e to this number "
+    "about 1 + `h` times as large. That is the share `p` of the sum, so the sum becomes 1 + `p h` times "
+    "as large. Divided: `p` becomes `p` (1 + `h`) / (1 + `p h`), and so gains about `p` (1 - `p`) `h`; "
+    "`r` becomes `r` / (1 + `p h`), and loses `p r h`. The upright mark predicts, the bar is what "
+    "happens: they part when `h` is large.",
+    "Each weight that changes moves the loss, as fast as its {dy} says; added up, so fast does the "
+    "loss follow this number of {x}. Now `p` (1 - `p`) is `p` - `p p`, and this `p p` joins the `p r` of "
+    "the others. So with `p` taken out, a mean of the whole row is subtracted, in which each {dy} counts "
+    "with its weight. This is the rule."};
 
 /* Does a row have no weights, because it sees no key? */
 static bool any_blind_row(const TapeTensor *a) {
@@ -171,53 +216,14 @@ static void say_of_softmax(const Plan *plan, const Step *step, int look, char te
         say(plan, step, " In a row that sees no key all of them are 0.", text);
 }
 
-/* Rows meet columns: to multiply rows with rows, or columns with columns, one table is turned over.
- */
-static const char *product_says(const Product *p, bool of_a) {
-    if (of_a && !p->flipped)
-        return "A number of {a} meets one row of {b}, and moves one row of {y}. Its gradient is "
-               "that row of {b} with that row of {dy}. A product takes rows with columns; to take "
-               "rows with rows, {b} is turned over.";
-    if (of_a)
-        return "A number of {a} meets one column of {b} as it was given, and moves one row of {y}. "
-               "Its gradient is that column with that row of {dy}. A product takes rows with "
-               "columns: nothing is turned over.";
-    if (!p->flipped)
-        return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient "
-               "is that column of {a} with that column of {dy}. A product takes rows with columns; "
-               "to take columns with columns, {a} is turned over.";
-    return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient is "
-           "that column of {dy} with that column of {a}. A product takes rows with columns, so "
-           "{dy} is turned over.";
-}
-
-/* "dK' = Q' dS" once more for K: "dK = dS' Q". */
-static void say_of_twin(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
-    char twin[NAME_TEXT], gradient[NAME_TEXT], dy[NAME_TEXT];
-    const RuledLine *line = &plan->tape.lines[step->part->line];
-    const int t = twin_of(plan, step->part->x);
-    if (t < 0 || line->product.flipped || step->part->k != line->product.b) return;
-    name_of_tensor(plan, t, false, twin);
-    name_of_gradient(plan, t, false, gradient);
-    name_of_gradient(plan, step->part->y, true, dy);
-    say(plan, step, " {x} is ", text);
-    put_text(text, SENTENCE_TEXT, "`%s` turned over; the rule, turned over, is `%s` = `%s` ", twin,
-             gradient, dy);
-    say(plan, step, "{a}.", text);
-}
-
 void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]) {
     *text = '\0';
     switch (nudge_of(plan, step)) {
     case NUDGE_NONE: break;
     case NUDGE_SOFTMAX: say_of_softmax(plan, step, look, text); break;
-    case NUDGE_PRODUCT: {
-        const Product *p = &plan->tape.lines[step->part->line].product;
-        if (look > 1) break;
-        say(plan, step, product_says(p, step->part->k == p->a), text);
-        say_of_twin(plan, step, text);
+    case NUDGE_PRODUCT:
+        if (look == 1) say_of_product(plan, step, text);
         break;
-    }
     case NUDGE_EACH:
         if (look > 1) break;
         say(plan, step,

@@ -62,8 +62,8 @@ static bool grew(const Lesson *l, int64_t step) {
 }
 
 static const char too_large[] =
-    "the step was too large, since a gradient says how the loss changes near these numbers, and not "
-    "far from them";
+    "the step was too large, since a gradient says how the loss changes near these numbers, not far "
+    "from them";
 
 static void say_first(Lesson *l) {
     const Tensor *leaf[MOST_TENSORS];
@@ -76,8 +76,8 @@ static void say_first(Lesson *l) {
     const Number after = number_with(lesson_value(name, i) - rate * lesson_grad(name, i), 3);
     put_learning(l, leaf, n, all);
     say(l, step_sgd(), 0,
-        "This is what the gradients are for: SGD (stochastic gradient descent) subtracts from %s its "
-        "gradient times %g, the learning rate. %s `%s` goes %s. Then the loss is not %s, but %s%s%s.",
+        "SGD, gradient descent, subtracts from %s its gradient times %g, the learning rate: minus, since "
+        "a gradient points to a larger loss. %s `%s` goes %s. Then the loss is not %s, but %s%s%s.",
         all, rate, tensor_numel(leaf[0]) == 1 ? "So" : "One of", short_name(l, name),
         show_step(value_of(name, i), number(rate), grad_of(name, i), after), show(l->losses[0]),
         show(l->losses[1]), grew(l, 1) ? ": " : "", grew(l, 1) ? too_large : "");

@@ -1136,7 +1136,7 @@ START_TEST(answers_of_lesson_3) {
     ck_assert(answer_of(json_at(questions, 1)) == looking);
     ck_assert_ptr_eq(tensor_at(json_get(json_at(questions, 2), "tensor")), scores);
     ck_assert_int_eq(zeros_in(scores), 11); /* 10 are masked, and one weight is 1 */
-    expect_told("f3", "a hidden score becomes -infinity, and e to the power of -infinity is 0");
+    expect_told("f3", "a hidden score becomes -infinity, and e to that is 0");
     expect_told("b3.0", "10 of 16 scores are hidden");
     expect_told("f4", "\"[pad]\" may see none (what comes after it is hidden, and so is padding");
     close_case();
