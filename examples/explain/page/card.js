@@ -104,7 +104,7 @@ function drawWordsOfCard(box, step) {
     const isWhole = !byId("line-0"), isOff = !Controls.isLive() && !Controls.isLoading();
     const task = isWhole ? "This is yours. Print it, or write it once more without looking: tomorrow is best."
         : isOff ? `${Live.refused} Nothing here can judge a formula: write the lines on paper, and look back at the steps.`
-        : "You have seen each of these rules. Write them, in any order; Enter checks. A formula may use the gradients that are known before it.";
+        : `You have seen each of these rules${state.lesson.plan.long ? ", some in an earlier lesson" : ""}. Write them, in any order; Enter checks. A formula may use the gradients that are known before it.`;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, task),
         !isWhole && el("details", { class: "others" }, el("summary", {}, "how to write it"), el("p", { class: "text small" },
             "@ is the product of tables, * goes number by number, ' transposes, sum(x) adds up each row, sum0(x) all rows, " +

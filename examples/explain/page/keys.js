@@ -5,6 +5,9 @@
  * it was, so that the arrows go on stepping.) */
 const needsKeys = target => target.closest("select, textarea, dialog, [role='slider'], input:not([type='checkbox'])");
 
+/* A slider that a pointer has moved lets the arrows go: they step again. */
+const letGo = ({ target }) => target.closest?.("#step :is([role='slider'], input[type='range'])")?.blur();
+
 function onKey(event) {
     const { key, target } = event, cell = target.closest?.("#step .c"), node = target.closest?.(".node");
     if (event.ctrlKey || event.altKey || event.metaKey || !target.closest) return;
@@ -30,13 +33,15 @@ function stepOn() {
     else goTo(nextStep(1));
 }
 
+const stepBack = () => lookBack() || goTo(nextStep(-1));
+
 /* The step that a key leads to. A clicker presses the page keys, and some the space bar. */
 function stepByKey(key, target) {
     const keys = { ArrowLeft: -1, ArrowRight: 1, ...(isPresenting() && { PageUp: -1, PageDown: 1 }) };
     const isSpace = isPresenting() && key === " " && !target.closest("button, a, summary, input");
     if (key === "Home" || key === "End") goTo(key === "Home" ? 0 : Infinity);
     else if (isSpace || keys[key] > 0) stepOn();
-    else if (key in keys) goTo(nextStep(-1));
+    else if (key in keys) stepBack();
     else return false;
     return true;
 }

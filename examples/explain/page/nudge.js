@@ -41,6 +41,13 @@ function lookOn() {
     return true;
 }
 
+/* One look back, where the reader has come by the looks before; false at the first one. */
+function lookBack() {
+    if (state.look === Infinity || lookNow() <= firstLook()) return false;
+    setLook(lookNow() - 1);
+    return true;
+}
+
 /* A choice can be asked beside a nudge of weights; what is answered in the table waits for the rule. */
 const asksBeside = () => isOfWeights(stepNow()) && questionsNow().length > 0 &&
     questionsNow().every(({ question }) => question.kind === "choice");
@@ -168,7 +175,7 @@ function drawWeights(step, look, n) {
     const { i, moved, y, slope, dy } = nudged, rows = chosenRows(nudged), left = moved.filter((_, row) => !rows.includes(row));
     const isOwn = !plantedAt(step) && !step.nudge.factor, { decimals, isExact } = decimalsFor(nudged, isOwn), [dp, dr, dd] = decimals;
     const most = Math.max(...moved.map(({ rate }, row) => farthest(rate, nudged.change && (m => changeAt(m, row)))));
-    const isAsked = asksBeside() && openQuestions().length > 0, isHidden = isSecret(picture.main, i), asked = text => (isAsked ? "?" : text);
+    const isHidden = isSecret(picture.main, i);
     const total = (list, of) => sum(list.map(of)), rateOf = ({ rate }) => rate, productOf = ({ j, rate }) => rate * dy[j];
     const drawRow = row => drawWeight(moved[row], changeAt(n, row), { n, look, most, isOwn, dp, dr, dd });
     const head = ["", "weight", "change", ["change per nudge", isOwn && [": ", el("span", { class: "held" }, nameEl("p"), " (1 − ", nameEl("p"), "), −", nameEl("p r"))]],
@@ -176,7 +183,7 @@ function drawWeights(step, look, n) {
     return [el("table", { class: "nudge" }, el("thead", {}, el("tr", {}, head.map(words => el("th", {}, words)))), el("tbody", {}, rows.map(drawRow)),
         el("tfoot", {}, left.length > 0 && el("tr", {}, name(`${left.length} more`), el("td"), el("td"),
             look > 1 && td("per nudge", withSign(total(left, rateOf), dr)), look > 2 && td("loss", withSign(total(left, productOf), dd))),
-        el("tr", { class: "sum-row" }, name("sum"), td("weights", num(asked(moved.some(({ j }) => y.value[j]) ? "1" : "0"))), td("change", num(asked("0"))), look > 1 && td("per nudge", asked("0")),
+        el("tr", { class: "sum-row" }, name("sum"), td("weights", num(moved.some(({ j }) => y.value[j]) ? "1" : "0")), td("change", num("0")), look > 1 && td("per nudge", "0"),
             look > 2 && td("loss", isHidden ? "?" : [!isExact && "≈ ", el("b", {}, withSign(slope, dd))])),
         look > 2 && !isHidden && drawLossRow(n, 2))),
     look > 2 && drawTermsOfNudge(isOwn && ["Each has the factor ", nameEl("p"), ". Taken out: "]),

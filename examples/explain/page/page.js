@@ -369,7 +369,7 @@ function rebuild() {
 function begin() {
     let timer = 0, width = innerWidth;
     drawMenu();
-    const press = { back: () => goTo(nextStep(-1)), next: stepOn, scrub: event => goTo(stepInBar(event.clientX)),
+    const press = { back: stepBack, next: stepOn, scrub: event => goTo(stepInBar(event.clientX)),
         predict: togglePredict, tape: toggleTape, keys: toggleKeys, write: toggleExercise };
     for (const [id, act] of Object.entries(press)) byId(id).addEventListener("click", act);
     byId("scrub").addEventListener("mousemove", event =>
@@ -378,6 +378,7 @@ function begin() {
     watchStep(byId("step"));
     beginPanels();
     addEventListener("keydown", onKey);
+    addEventListener("pointerup", letGo);
     addEventListener("hashchange", readAddress);
     addEventListener("resize", () => {
         const isKeyboard = innerWidth === width && !!needsKeys(document.activeElement); /* of a phone: it opens for a field */

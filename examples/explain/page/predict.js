@@ -40,8 +40,8 @@ function tellsSecret(text) {
     if (isAskedAll() || state.asked === "terms") return true;
     const { of, t, i } = readKey(state.asked) || {};
     if (!t) return false;
-    const x = (of === "g" ? t.grad : t.value)[i], digits = [1, 2, 3].map(d => Math.abs(x).toFixed(d));
-    return digits.some(each => text.includes(each));
+    const x = (of === "g" ? t.grad : t.value)[i];
+    return [1, 2, 3].some(d => new RegExp(`(?<!\\d)${Math.abs(x).toFixed(d).replace(".", "\\.")}(?!\\d)`).test(text));
 }
 
 /* A question about zeros is answered in the table: its cells are chosen one by one. Does this cell take part? */
@@ -93,7 +93,7 @@ function guessField(view, i) {
         if (right) open();
     };
     return el("form", { class: "guess", onsubmit: check }, questionsNow().length === 0 && [input, el("button", {}, "check")],
-        !state.hint && button("show the terms", () => {
+        !state.hint && !isNudging() && button("show the terms", () => {
             state.hint = true;
             showTerms();
         }), button("reveal", open), state.hide && button("reveal all", () => show(view.numbers.map((_, n) => view.key(n)))), said);
