@@ -35,7 +35,7 @@ const settleMotion = () => document.getAnimations().forEach(each => (each.effect
 /* No number is cut off, no row of a small table, and in a wide window no step; tables of a recording may be too large for that. */
 function lookFit(isRecording) {
     for (const cell of all("#step .c"))
-        expect(cell.scrollWidth <= cell.clientWidth + 1, `${where()} ${cell.closest(".tab").dataset.shows}: ${cell.textContent} does not fit`);
+        expect(cell.scrollWidth <= cell.clientWidth + 1, `${where()} ${cell.closest(".tab")?.dataset.shows}: ${cell.textContent} does not fit`);
     for (const panels of all("#step .panels"))
         expect(isPresenting() || panels.scrollHeight <= panels.clientHeight + 1 || panels.querySelector(".grid").querySelectorAll('[role="row"]').length > 8,
             `${where()}: rows of a small table are cut off`);
