@@ -195,7 +195,7 @@ static void ask_step(Lesson *l) {
              dw, down);
     const char *const options[] = {up, down, all, NULL};
     ask_choice(
-        l, step_backward("U", "w"), options, 1, why,
+        l, step_sgd(), options, 1, why,
         "SGD subtracts the gradient, times the learning rate. Mind the sign.",
         "Suppose that the gradient of `w` were %g. Where would a step of SGD, with a learning "
         "rate of %g, lead `w`?",
@@ -260,18 +260,18 @@ static double relu_at(double number) {
  * what is said hangs on h alone. */
 static void say_of_check(Experiment *x, int digits) {
     if (digits < 3)
-        experiment_says(x,
-                        "h is too large. The curve of the loss bends within it: the error falls "
-                        "with h times h. And h reaches over the kink of relu at 0, where the slope "
-                        "jumps from 0 to 1: no check can be right there.");
+        experiment_says(
+            x, "`h` is too large. The curve of the loss bends within it: the error falls "
+               "with `h` times `h`. And `h` reaches over the kink of relu at 0, where the slope "
+               "jumps from 0 to 1: no check can be right there.");
     else if (digits < 8)
         experiment_says(
-            x, "In float64 both agree to 6 digits or more for some of these h: that is how "
+            x, "In float64 both agree to 6 digits or more for some of these `h`: that is how "
                "close a check may ask for. Float32 has 7 digits in all, and loses more and more of "
                "them when two losses are subtracted.");
     else
         experiment_says(x, "`h` is too small: the two losses differ only in their last digits, and "
-                           "what rounding did to them is divided by 2 h.");
+                           "what rounding did to them is divided by 2 `h`.");
 }
 
 static void show_errors(Experiment *x, double h, double slope) {
@@ -292,8 +292,8 @@ static void run_check(Experiment *x) {
     if (!(fabs(slope) > 0.1)) return;
     experiment_lead(
         x, 1, "`h`",
-        "A check moves a number by `h` to both sides, and divides the difference of the "
-        "losses by 2 `h`. How far is that from the gradient, as a share of it? relu(`x`), the "
+        "The mark beside a rule is that of a check: it moves a number by `h` to both sides, and divides "
+        "the difference of the losses by 2 `h`. How far is that from the gradient, as a share of it? relu(`x`), the "
         "larger of `x` and 0, has a kink at 0; here `x` is 0.001, and the slope is 1.");
     experiment_row(x, "loss, float64");
     experiment_row(x, "loss, float32");
