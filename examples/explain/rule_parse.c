@@ -81,7 +81,8 @@ bool rule_can_stand(const char *name) {
 /* A part of a name, and how pages and papers show it; W_o and U^2 are typed Wo and U2, too. */
 static const struct {
     const char *written, *shown;
-} spellings[] = {{"'", "^T"}, {"'", "T"}, {"^2", SQUARED}, {"^2", "2"}, {"_", ""}, {"sqrt(d)", ROOT "d"}};
+} spellings[] = {{"'", "^T"}, {"'", "T"}, {"^2", SQUARED},
+                 {"^2", "2"}, {"_", ""},  {"sqrt(d)", ROOT "d"}};
 
 static bool begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;

@@ -206,8 +206,7 @@ void pull(Lesson *l, const char *scores, int64_t cell) {
     enum { MOST_ARCS = 6 };
     const int64_t n = columns_of(scores);
     if (n < 2 || n > MOST_ARCS) return;
-    fprintf(l->json,
-            ",\n\"pull\":{\"tensor\":%d,\"cell\":%" PRId64 ",\"answer\":%d,\"wanted\":%d,",
+    fprintf(l->json, ",\n\"pull\":{\"tensor\":%d,\"cell\":%" PRId64 ",\"answer\":%d,\"wanted\":%d,",
             data_number(tensor_on_tape(scores)), cell, data_number(tensor_on_tape("Y")),
             data_number(tensor_on_tape("T")));
     write_at(l, step_backward("A", scores));

@@ -21,7 +21,7 @@ function compare(live, what) {
     expect(lossShown() === two(wanted.loss), `${what}: the loss is ${lossShown()}, and not ${wanted.loss}`);
     expect(Math.abs(loss - wanted.loss) < 1e-9 && Math.abs(slope - wanted.slope) < 1e-5, `${what}: the slope is ${slope}, and not ${wanted.slope}`);
     expect(String(weightsShown()) === String(wanted.weights.map(w => Number(two(w)))), `${what}: the weights are ${weightsShown()}`);
-    const one = x => fix(x, { d: 1, e: 0 }), wants = range(p.wanted.columns, i => p.wanted.value[p.first / p.row.length * p.wanted.columns + i]);
+    const one = x => fix(Number(x.toFixed(1)), { d: 1, e: 0 }), wants = range(p.wanted.columns, i => p.wanted.value[p.first / p.row.length * p.wanted.columns + i]);
     expect(all(".pulled .c").map(each => each.textContent).join() === [...wanted.answers, ...wants].map(one).join(), `${what}: the answer is ${wanted.answers}, and should be ${wants}, but there stands ${$(".big").textContent}`);
     expect(all(".pulled .c").every(each => each.textContent.includes("−") === each.classList.contains("neg") || Number(each.textContent.replace("−", "-")) === 0), `${what}: a colour of the answer is wrong`);
     expect(Math.abs(sum(pulledNow(state.lesson, p).weights) - 1) < 1e-9, `${what}: the weights do not sum to 1`);

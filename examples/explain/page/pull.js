@@ -125,7 +125,7 @@ function sayPulled(p, { loss, slope }) {
 
 /* A row of numbers in their colours. */
 const drawPulled = (name, numbers) => el("span", { class: "pulled" }, name, el("span", {}, numbers.map(x =>
-    el("i", { class: x > 0 ? "c pos" : "c neg", "--a": strengthOf(x, 2).toFixed(3) }, fix(x, { d: 1, e: 0 })))));
+    el("i", { class: x > 0 ? "c pos" : "c neg", "--a": strengthOf(x, 2).toFixed(3) }, fix(Math.round(10 * x) / 10, { d: 1, e: 0 })))));
 
 /* ---- the screen --------------------------------------------------------------------------------------------------- */
 

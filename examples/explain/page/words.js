@@ -31,9 +31,9 @@ function drawWords() {
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
 }
 
-/* A nudge has words of its own; a question stands there as soon as the weights are known to move. */
+/* A nudge has words of its own; a question stands there as soon as all is known that it asks about. */
 function drawWordsOfNudge(box, { nudge: { says } }) {
-    const asks = lookNow() > 1 && asksBeside();
+    const asks = lookNow() > 2 && asksBeside();
     byId("program").hidden = true;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(says[lookNow() - 1])), state.lesson.pulled?.said && drawVerdict(stepNow()),
         asks && drawQuestions(), drawEnd());
