@@ -195,10 +195,10 @@ static void ask_step(Lesson *l) {
              dw, down);
     const char *const options[] = {up, down, all, NULL};
     ask_choice(
-        l, step_sgd(), options, 1, why,
-        "SGD subtracts the gradient, times the learning rate. Mind the sign.",
-        "Suppose that the gradient of `w` were %g. Where would a step of SGD, with a learning "
-        "rate of %g, lead `w`?",
+        l, step_backward("U", "w"), options, 1, why,
+        "A gradient points to a larger loss. Mind the sign.",
+        "A step of SGD, which comes next, subtracts from `w` its gradient times the learning rate. Suppose that "
+        "the gradient were %g, and the rate %g: where would `w` be then?",
         dw, RATE);
 }
 

@@ -1312,7 +1312,7 @@ static bool is_step(const char *at) {
     ShownStep step[MOST_STEPS];
     for (int i = list_steps(step) - 1; i >= 0; i--)
         if (strcmp(step[i].at, at) == 0) return true;
-    return strcmp(at, "sgd") == 0;
+    return false;
 }
 
 /* The next number without its sign after *text; false at the end. unit: 1 in its last place. */
