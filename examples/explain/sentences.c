@@ -111,18 +111,18 @@ static const char *const backward_says[] = {
 static const char *product_says(const Product *p, bool of_a) {
     if (of_a && !p->flipped)
         return "A number of {a} meets one row of {b}, and moves one row of {y}. Its gradient is "
-               "that row of {b} with that row of {dy}. A product takes rows with columns; to take "
+               "that row of {b} times that row of {dy}, number by number, added up. A product takes rows with columns; to take "
                "rows with rows, {b} is turned over.";
     if (of_a)
         return "A number of {a} meets one column of {b} as it was given, and moves one row of {y}. "
-               "Its gradient is that column with that row of {dy}. A product takes rows with "
+               "Its gradient is that column times that row of {dy}, number by number, added up. A product takes rows with "
                "columns: nothing is turned over.";
     if (!p->flipped)
         return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient "
-               "is that column of {a} with that column of {dy}. A product takes rows with columns; "
+               "is that column of {a} times that column of {dy}, number by number, added up. A product takes rows with columns; "
                "to take columns with columns, {a} is turned over.";
     return "A number of {b} meets one column of {a}, and moves one column of {y}. Its gradient is "
-           "that column of {dy} with that column of {a}. A product takes rows with columns, so "
+           "that column of {dy} times that column of {a}, number by number, added up. A product takes rows with columns, so "
            "{dy} is turned over.";
 }
 
@@ -191,9 +191,9 @@ static const char *const softmax_says[MOST_LOOKS] = {
     "the weights of a row sum to 1.",
     "Call this weight `p`, and another weight of its row `r`. A small nudge `h` makes e to this number "
     "about 1 + `h` times as large. That is the share `p` of the sum, so the sum becomes 1 + `p h` times "
-    "as large. Divided: `p` becomes `p` (1 + `h`) / (1 + `p h`), and so gains about `p` (1 - `p`) `h`; "
-    "`r` becomes `r` / (1 + `p h`), and loses `p r h`. The upright mark predicts, the bar is what "
-    "happens: they part when `h` is large.",
+    "as large. Divided: `p` becomes `p` (1 + `h`) / (1 + `p h`), about `p` (1 + `h` - `p h`), and gains "
+    "`p` (1 - `p`) `h`; `r` becomes `r` / (1 + `p h`), and loses `p r h`. The upright mark predicts, the "
+    "bar is what happens: they part when `h` is large.",
     "Each weight that changes moves the loss, as fast as its {dy} says; added up, so fast does the "
     "loss follow this number of {x}. Now `p` (1 - `p`) is `p` - `p p`, and this `p p` joins the `p r` of "
     "the others. So with `p` taken out, a mean of the whole row is subtracted, in which each {dy} counts "

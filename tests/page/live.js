@@ -276,7 +276,9 @@ async function takeSteps(name) {
     expect($(".course polyline").getAttribute("points").split(" ").length === 11, `${what}: the curve has no ten steps`);
     click(String(rates[2]));
     expect(where() === `#${name}/sgd&sgd=10&rate=${rates[2]}` && stepsTaken(state.lesson) === 10, `${what}: another rate leads to ${where()}`);
+    first.right.add("kept");
     click("start again");
+    expect(state.lesson !== first && state.lesson.right.delete("kept"), `${what}: another rate forgets what was answered`);
     expect(click("take the step") > lossOf(first) && $("#words .text").textContent.includes("It grew"), `${what}: a step that is too large is not seen`);
     for (let n = 0; n < 3; n++) click("× 100");
     expect(stepsTaken(state.lesson) === 200 && find("× 100").getAttribute("aria-disabled") === "true", `${what}: ${where()} has no end`);

@@ -8,7 +8,7 @@
 "use strict";
 
 const LOOKS = { softmax: ["weights", "prediction", "loss", "rule"], product: ["nudge", "rule"], each: ["nudge", "rule"] };
-const NUDGES = 41, STILL = 20, RECORDED_NUDGE = 0.3; /* from -1 to 1, of which the one in the middle moves nothing */
+const NUDGES = 41, STILL = 20, FIRST_NUDGE = 26, RECORDED_NUDGE = 0.3; /* from -1 to 1, of which the one in the middle moves nothing */
 const MOST_MOVED = 8, FEW_MOVED = 6; /* numbers in lines of their own; if there are more, the largest ones */
 
 /* ---- looks -------------------------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@
  * (experiment.js); printing: what is drawn is for paper; look: which look at the step, from 1 on; nudge: the place of its slider;
  * steady: an answer came, which moves nothing. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
-    moved: false, compare: false, printing: "", look: 1, nudge: 26, program: false,
+    moved: false, compare: false, printing: "", look: 1, nudge: FIRST_NUDGE, program: false,
     layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false, trying: null };
 
 const stepNow = () => state.lesson.steps[state.step];
@@ -132,11 +132,21 @@ function readAddress() {
 
 /* ---- steps -------------------------------------------------------------------------------------------------------- */
 
+/* What was answered, for the same questions about the same numbers: another learning rate changes neither. */
+const answered = new Map();
+function keepAnswers(lesson) {
+    const { name, questions, tape: { tensors }, right, told, shown, picks, forms } = lesson,
+        key = JSON.stringify([name, questions, tensors.map(({ value, grad }) => [value, grad])]);
+    if (answered.has(key)) Object.assign(lesson, answered.get(key));
+    else answered.set(key, { right, told, shown, picks, forms });
+}
+
 /* Plans a lesson. If only numbers differ from the lesson before it, the same steps get room from the picture of the tape. */
 function openLesson(lesson) {
     const before = state.lesson;
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
+    keepAnswers(lesson);
     lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
     Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
     const { source, command } = lesson;
@@ -171,7 +181,7 @@ function goTo(n) {
     leaveTry();
     const focus = document.activeElement, inStep = byId("step").contains(focus) || byId("words").contains(focus), isBack = to < state.step,
         inMachine = byId("picture").contains(focus);
-    Object.assign(state, { trying: null, step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null });
+    Object.assign(state, { trying: null, step: to, chosen: null, hover: null, hint: false, moved: true, guessed: null, nudge: FIRST_NUDGE });
     state.look = isBack ? Infinity : firstLook();
     isNewEntry = true;
     draw();

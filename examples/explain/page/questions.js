@@ -67,6 +67,7 @@ function newQuestion(question, n) {
         if (isRight) {
             lesson.right.add(n);
             tell(reveal(), grade);
+            if (event.target.contains(document.activeElement)) byId("step").focus({ preventScroll: true }); /* the arrows step again */
         } else {
             tries += !/first\.$|no number/.test(words);
             fill(result, grade, tries >= patience && hinted());

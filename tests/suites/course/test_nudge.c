@@ -291,7 +291,7 @@ START_TEST(words_of_a_nudge) {
     expect_said("b1.1", 0, "`K'` is `K` turned over; the rule, turned over, is `dK` = `dS'` `Q`.");
     expect_said("b3.0", 0, "One number of `Z` grows, and its weight in `A` grows.");
     expect_said("b3.0", 1, "Call this weight `p`, and another weight of its row `r`.");
-    expect_said("b3.0", 1, "gains about `p` (1 - `p`) `h`; `r` becomes");
+    expect_said("b3.0", 1, "and gains `p` (1 - `p`) `h`; `r` becomes");
     expect_said("b3.0", 1, "loses `p r h`");
     expect_said("b3.0", 2, "with `p` taken out, a mean of the whole row is subtracted");
     expect_said("b3.0", 2, "as fast as its `dA` says");

@@ -931,11 +931,12 @@ START_TEST(sentences) {
     expect_sentence("f7", "`loss` is made from `Y`, `T` in 3 lines.");
     expect_sentence("b5.0",
                     "Each number of `dY` is the number that arrives, times its derivative.");
-    expect_sentence("b4.1",
-                    "A number of `V` meets one column of `A`, and moves one column of `Y`. "
-                    "Its gradient is that column of `A` with that column of `dY`. A product "
-                    "takes rows with columns; to take columns with columns, `A` is turned "
-                    "over. `V` was given, not computed: here its gradient is complete.");
+    expect_sentence(
+        "b4.1",
+        "A number of `V` meets one column of `A`, and moves one column of `Y`. Its gradient is "
+        "that column of `A` times that column of `dY`, number by number, added up. A product "
+        "takes rows with columns; to take columns with columns, `A` is turned over. `V` was "
+        "given, not computed: here its gradient is complete.");
     close_plan();
     open_case(3);
     expect_sentence("a1.0", "`x` was used 3 times, so its gradient is a sum. More is to come.");
