@@ -109,6 +109,12 @@ static Tensor *transpose(RuleFormula *f, const RuleNode *n, Tensor *x) {
     return rule_complain(f, n->column, "%s: ' needs a matrix", describe(f, n->a, x, text));
 }
 
+static bool same_shape(Shape a, Shape b) {
+    bool same = a.ndim == b.ndim;
+    for (int d = 0; d < a.ndim && same; d++) same = a.dim[d] == b.dim[d];
+    return same;
+}
+
 /* A column times a vector takes the vector as a row. */
 static Tensor *product(RuleFormula *f, const RuleNode *n, Tensor *a, Tensor *b) {
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
@@ -117,6 +123,8 @@ static Tensor *product(RuleFormula *f, const RuleNode *n, Tensor *a, Tensor *b) 
     if (a->shape.ndim > 1 && b->shape.ndim == 1 && inner == 1) b = ag_unsqueeze(b, 0);
     if (!b) return NULL;
     const int64_t other = size_from_right(b->shape, b->shape.ndim > 1);
+    if (inner != other && same_shape(a->shape, b->shape))
+        return complain(f, n, a, b, "@ needs equal inner sizes, and * goes number by number");
     if (inner != other) return complain(f, n, a, b, "@ needs equal inner sizes");
     if (a->shape.ndim > 1 && b->shape.ndim > 1 && !broadcast(a->shape, b->shape, 2))
         return complain(f, n, a, b, "@ needs equal sizes, or 1, before the last two");
@@ -167,12 +175,6 @@ Tensor *rule_evaluate(RuleFormula *f, const RuleValues *values) {
 }
 
 /* ---- the shape of a gradient ----------------------------------------------------------------- */
-
-static bool same_shape(Shape a, Shape b) {
-    bool same = a.ndim == b.ndim;
-    for (int d = 0; d < a.ndim && same; d++) same = a.dim[d] == b.dim[d];
-    return same;
-}
 
 /* Are they equal but for sizes of 1 in front? */
 static bool equal_behind_ones(Shape a, Shape b) {

@@ -318,22 +318,44 @@ static int read_minus(Reader *r) {
     return add(r, (RuleNode){.sign = '~', .a = (short)node}, begin, begin);
 }
 
-/* Operands of a level with signs between them, from left to right. */
-static int read_level(Reader *r, const char *signs, int (*operand)(Reader *)) {
+/* Is it a number, whatever the sizes of the tables are? */
+static bool is_number(const RuleFormula *f, int node) {
+    const RuleNode *n = &f->nodes[node];
+    if (n->sign == '#') return true;
+    if (n->sign == 'n') return n->value.meaning == NAMES_NUMBER;
+    return is_number(f, n->a) && (!strchr("+-*/@", n->sign) || is_number(f, n->b));
+}
+
+/* Does a value begin here, right behind another one? */
+static bool begins_value(Reader *r) {
+    const char c = next(r), after = c ? r->text[r->at + 1] : '\0';
+    return in_name(c) || c == '(' || (c == '.' && after >= '0' && after <= '9') ||
+           begins(r->text + r->at, ROOT);
+}
+
+/* Operands of a level with signs between them, from left to right. A product may leave its sign
+ * out, as on paper: dY V' is dY @ V', and 2 E is 2 * E. */
+static int read_level(Reader *r, const char *signs, int (*operand)(Reader *), bool may_leave_out) {
     next(r);
     const int begin = r->at;
     int node = operand(r);
-    while (node >= 0 && next(r) && strchr(signs, next(r))) {
-        const int sign = r->at++;
+    while (node >= 0 && next(r)) {
+        const int at = r->at;
+        const bool is_written = strchr(signs, next(r)) != NULL;
+        if (!is_written && !(may_leave_out && begins_value(r))) break;
+        if (is_written) r->at++;
         const int right = operand(r);
-        node = add(r, (RuleNode){.sign = r->text[sign], .a = (short)node, .b = (short)right}, begin,
-                   sign);
+        if (right < 0) return -1;
+        char sign = r->text[at];
+        if (!is_written)
+            sign = is_number(r->formula, node) || is_number(r->formula, right) ? '*' : '@';
+        node = add(r, (RuleNode){.sign = sign, .a = (short)node, .b = (short)right}, begin, at);
     }
     return node;
 }
 
-static int read_product(Reader *r) { return read_level(r, "*/@", read_minus); }
-static int read_sum(Reader *r) { return read_level(r, "+-", read_product); }
+static int read_product(Reader *r) { return read_level(r, "*/@", read_minus, true); }
+static int read_sum(Reader *r) { return read_level(r, "+-", read_product, false); }
 
 /* What stands after the end of a formula. */
 static void refuse_rest(Reader *r) {
@@ -349,8 +371,6 @@ static void refuse_rest(Reader *r) {
                  "tables",
                  r->text[r->at + 1]);
     else if (begins(r->text + r->at, ".T")) complain(r, "write ' behind what is transposed");
-    else if (in_name(c) || c == '(' || c == '.' || begins(r->text + r->at, ROOT))
-        complain(r, "a sign is missing: * multiplies number by number, @ is the product of tables");
     else if (c > ' ' && c <= '~') complain(r, "%c is no sign of a formula", c);
     else complain(r, "this is no sign of a formula");
 }

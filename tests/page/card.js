@@ -121,7 +121,7 @@ async function writeOthers() {
     await go("#2/card");
     for (const [n, formula, words] of [[1, "dY @ V", "At character 4: dY is 2 × 2 and V is 3 × 2: @ needs equal inner sizes. It is dY times V, where V is not transposed. Which"],
         [2, "A * dA - sum(A * dA)", "the difference needs a bracket. Where"], [5, "Q’ @ dS", "The formula is 4 × 3 and the gradient must be 3 × 4. It is QT times dS"],
-        [3, "dZ", "It is dZ, without the factor 0.5."], [3, "0.5 dZ", "number by number, @ is the product of tables."], [3, "dZ / 2 / √d d", "At character 13: a sign"], [0, "", "Write a formula first."], [4, "dS @ K'", "It is dS times KT, where K is transposed: the other factor of S = Q KT is KT, and its transpose is K. Which numbers of KT does"], [4, "dS @", "At the end: the formula ends"]]) {
+        [3, "dZ", "It is dZ, without the factor 0.5."], [3, "0.25 dZ", "It is dZ with the factor 0.5 twice."], [3, "dZ / 2 / √d &", "At character 13: & is no sign"], [0, "", "Write a formula first."], [4, "dS @ K'", "It is dS times KT, where K is transposed: the other factor of S = Q KT is KT, and its transpose is K. Which numbers of KT does"], [4, "dS @", "At the end: the formula ends"]]) {
         write(n, formula);
         expect(saidOf(n).replace(/ᵀ/g, "T").includes(words), `${formula}: ${saidOf(n)}`);
     }

@@ -595,11 +595,9 @@ static const struct {
      "product of tables"},
     {"A: A.T", "rule of A, column 2: write ' behind what is transposed"},
     {"A: A dA",
-     "rule of A, column 3: a sign is missing: * multiplies number by number, @ is the product of "
-     "tables"},
-    {"A: 2 A",
-     "rule of A, column 3: a sign is missing: * multiplies number by number, @ is the product of "
-     "tables"},
+     "rule of A, column 3: A is 2 x 3 and dA is 2 x 3: @ needs equal inner sizes, and * goes number by "
+     "number"},
+    {"A: 2 A &", "rule of A, column 5: & is no sign of a formula"},
     {"A: A^2", "rule of A, column 2: there is no ^ here: write x * x"},
     {"A: A \xc2\xb2", "rule of A, column 3: there is no ^ here: write x * x"},
     {"A: A^Tx", "rule of A, column 2: there is no ^ here: write x * x"},
@@ -639,8 +637,7 @@ static const struct {
     {"Y.dV: dY' @ A",
      "rule of Y.dV, column 1: the formula is 2 x 3 and the gradient must be 3 x 2. It is dY' times "
      "A, the transpose of the gradient of V"},
-    {"dA: dY √", "rule of dA, column 4: a sign is missing: * multiplies number by number, @ is the "
-                 "product of tables"},
+    {"dA: dY √", "rule of dA, column 5: the formula ends, and a value is missing"},
     {"dA: √d * nope",
      "rule of dA, column 6: there is no nope here: the names are dY, Y, A, V, a, b, y, dy, x, d; "
      "the functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
