@@ -107,7 +107,7 @@ function drawWordsOfCard(box, step) {
         : `You have seen each of these rules${state.lesson.plan.long ? ", some in an earlier lesson" : ""}. Write them, in any order; Enter checks. A formula may use the gradients that are known before it.`;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, task),
         !isWhole && el("details", { class: "others" }, el("summary", {}, "how to write it"), el("p", { class: "text small" },
-            "@ is the product of tables, and may be left out: dY V'; * goes number by number, ' transposes, sum(x) adds up each row, sum0(x) all rows, " +
+            "@ is the product of tables, and may be left out: A B; * goes number by number, ' transposes, sum(x) adds up each row, sum0(x) all rows, " +
             "sum(sum(x)') each table; √d, or sqrt(d), is a root.")), drawEnd());
     byId("below").classList.remove("asks");
 }

@@ -72,7 +72,7 @@ function paintStep() {
     const down = !isOfCard && tape.offsetHeight && tape.offsetHeight + APART; /* of the step; 0: the tape is hidden, or left out */
     const width = Math.ceil(Math.max(frame.width, isOfCard ? 0 : tape.scrollWidth)), height = Math.ceil(down + bottom - top + 2 * APART);
     const { backgroundColor, fontFamily } = getComputedStyle(document.body),
-        { borderBottomColor } = getComputedStyle(byId("bar"));
+        { borderBottomColor } = getComputedStyle(byId("machine"));
     return svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${height}`, width, height,
         "font-family": typeOf(fontFamily) },
         svg("title", {}, [lesson.title, phaseOf(lesson, state.step)].filter(Boolean).join(", ") + ": " +
