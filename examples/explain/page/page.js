@@ -132,11 +132,13 @@ function readAddress() {
 
 /* ---- steps -------------------------------------------------------------------------------------------------------- */
 
-/* What was answered, for the same questions about the same numbers: another learning rate changes neither. */
+/* What was answered, for the same questions about the same numbers: another learning rate changes neither. (A recorded number
+ * and the one that is computed here may differ in the last digit.) */
 const answered = new Map();
 function keepAnswers(lesson) {
     const { name, questions, tape: { tensors }, right, told, shown, picks, forms } = lesson,
-        key = JSON.stringify([name, questions, tensors.map(({ value, grad }) => [value, grad])]);
+        six = (list = []) => list.map(x => Number(x).toPrecision(6)),
+        key = JSON.stringify([name, questions, tensors.map(({ value, grad }) => [six(value), six(grad)])]);
     if (answered.has(key)) Object.assign(lesson, answered.get(key));
     else answered.set(key, { right, told, shown, picks, forms });
 }
