@@ -328,9 +328,9 @@ static bool is_number(const RuleFormula *f, int node) {
 
 /* Does a value begin here, right behind another one? */
 static bool begins_value(Reader *r) {
-    const char c = next(r), after = c ? r->text[r->at + 1] : '\0';
-    return in_name(c) || c == '(' || (c == '.' && after >= '0' && after <= '9') ||
-           begins(r->text + r->at, ROOT);
+    const char c = next(r), *here = r->text + r->at;
+    return in_name(c) || c == '(' || (c == '.' && isdigit((unsigned char)here[1])) ||
+           begins(here, ROOT);
 }
 
 /* Operands of a level with signs between them, from left to right. A product may leave its sign
