@@ -107,7 +107,7 @@ def sabotages():
         'the tangent is too steep': ("pull", lambda s: s.replace('steep = slope * unit', 'steep = 1.1 * slope * unit')),
         'a plateau is taken for the smallest loss': ("pull", lambda s: s.replace('if (isFlat && loss - lowest >', 'if (false && loss - lowest >')),
         'the arcs of a step have another height': ("live", lambda s: s.replace('drawArcs(t, row, false, riseOf)', 'drawArcs(t, row, false)')),
-        'a low window cuts the arcs': ("pull", lambda s: s.replace('.at-cover #step:has(.pull) {', '.at-cover #step:has(.pulled) {').replace('.cover:has(.pull) { display', '.cover:has(.pulled) { display')),
+        'a low window cuts the arcs': ("pull", lambda s: s.replace('.at-cover #step:has(.pull) {', '.at-cover #step:has(.never) {').replace('.cover:has(.pull) { display', '.cover:has(.never) { display')),
         'the lowest loss is not said': ("pull", lambda s: s.replace('if (bare(loss) === bare(lowest))', 'if (false)')),
         'the tangent leaves the plot': ("pull", lambda s: s.replace('Math.min(run, room, ', 'Math.min(run, ')),
         'the slope stands there before the first pull': ("pull", lambda s: s.replace('runs > 0 && [svg(', '[svg(')),
