@@ -1,67 +1,73 @@
 /* time.js - what tests/page/test --time appends to a copy of a page, behind common.js: how long a change takes, from the
  * event of a control until the page is computed, drawn and laid out (milliseconds: the median of 100, and the 95th), and
  * how long the playground trains; how long it takes to plant a rule, and to step on with a wrong one. */
+/* Until what an act has changed is laid out. */
+function timeOf(act) {
+    const start = performance.now();
+    act();
+    document.body.getBoundingClientRect();
+    return performance.now() - start;
+}
+
+function wordsOfTimes(times) {
+    const at = share => times[Math.floor(times.length * share)].toFixed(1);
+    times.sort((a, b) => a - b);
+    return `median ${at(0.5)} ms, 95 of 100 below ${at(0.95)} ms`;
+}
+
+async function timeHundred(act) {
+    const times = [];
+    for (let n = 0; n < 100; n++) {
+        times.push(timeOf(() => act(n)));
+        await wait();
+    }
+    return wordsOfTimes(times);
+}
+
 async function timeChanges(address, panel, selector, type, valueOf) {
     await go(address);
     $(`#b-${panel}`).click();
-    const input = $(selector), times = [];
-    for (let n = 0; n < 100; n++) {
-        const start = performance.now();
+    const input = $(selector);
+    return timeHundred(n => {
         input.value = String(valueOf(n));
         input.dispatchEvent(new Event(type, { bubbles: true }));
-        document.body.getBoundingClientRect();
-        times.push(performance.now() - start);
-        await wait();
-    }
-    times.sort((a, b) => a - b);
-    return `median ${times[50].toFixed(1)} ms, 95 of 100 below ${times[95].toFixed(1)} ms`;
+    });
+}
+
+async function timeSteps(address) {
+    await go(address);
+    return timeHundred(() => $(".take button").click());
 }
 
 /* A rule that is typed and planted, another one each time; and a step there and back. */
 async function timeRules(address, formulaOf) {
     await go(address);
     press("w");
-    const times = [], steps = [], measure = (list, act) => {
-        const start = performance.now();
-        act();
-        document.body.getBoundingClientRect();
-        list.push(performance.now() - start);
-    };
+    const times = [], steps = [];
     for (let n = 0; n < 100; n++) {
         $("#rule-text").value = formulaOf(n);
-        measure(times, () => press("Enter", $("#rule-text")));
+        times.push(timeOf(() => press("Enter", $("#rule-text"))));
         await wait();
-        measure(steps, () => press(n % 2 ? "ArrowLeft" : "ArrowRight"));
+        steps.push(timeOf(() => press(n % 2 ? "ArrowLeft" : "ArrowRight")));
         await wait();
-        if (n % 2 === 0) measure(steps, () => press("ArrowLeft"));
-        else measure(steps, () => press("ArrowRight"));
+        steps.push(timeOf(() => press(n % 2 ? "ArrowRight" : "ArrowLeft")));
         await wait(120);
     }
-    const words = list => {
-        list.sort((a, b) => a - b);
-        return `median ${list[list.length >> 1].toFixed(1)} ms, 95 of 100 below ${list[Math.floor(list.length * 0.95)].toFixed(1)} ms`;
-    };
-    return { rule: words(times), step: words(steps) };
+    return { rule: wordsOfTimes(times), step: wordsOfTimes(steps) };
 }
 
 /* The slider of a nudge, and another number that is nudged: the library is asked once for it. */
 async function timeNudges(address) {
     await go(address);
-    const slides = [], numbers = [], { part: { tensor } } = stepNow(), measure = (list, act) => {
-        const start = performance.now();
-        act();
-        document.body.getBoundingClientRect();
-        list.push(performance.now() - start);
-    };
+    const slides = [], numbers = [], { part: { tensor } } = stepNow();
     for (let n = 0; n < 100; n++) {
-        measure(numbers, () => choose(`g${tensor.number}.${n % tensor.value.length}`));
+        numbers.push(timeOf(() => choose(`g${tensor.number}.${n % tensor.value.length}`)));
         await wait();
         $(".knob input").value = String(n % 41);
-        measure(slides, () => $(".knob input").dispatchEvent(new Event("input", { bubbles: true })));
+        slides.push(timeOf(() => $(".knob input").dispatchEvent(new Event("input", { bubbles: true }))));
         await wait();
     }
-    const words = list => `median ${list.sort((a, b) => a - b)[50].toFixed(1)} ms, 95 of 100 below ${list[95].toFixed(1)} ms`;
-    return { slide: words(slides), number: words(numbers) };
+    return { slide: wordsOfTimes(slides), number: wordsOfTimes(numbers) };
 }
 
 /* Every step of every lesson, on and back: each is drawn twice, and counts as it is drawn faster. */
@@ -71,32 +77,13 @@ async function timeDrawing() {
         await go(`#${name}/0`);
         state.keys = false;
         for (let n = 1; n < state.lesson.steps.length; n++) {
-            const times = [n, n - 1, n].map(to => {
-                const start = performance.now();
-                goTo(to);
-                document.body.getBoundingClientRect();
-                return performance.now() - start;
-            }), time = Math.min(times[0], times[2]);
+            const times = [n, n - 1, n].map(to => timeOf(() => goTo(to))), time = Math.min(times[0], times[2]);
             all.push(time);
             if (time > slowest.time) Object.assign(slowest, { time, at: where() });
             await wait();
         }
     }
     return `median ${all.sort((a, b) => a - b)[all.length >> 1].toFixed(1)} ms, the slowest of ${all.length} ${slowest.time.toFixed(1)} ms, at ${slowest.at}`;
-}
-
-async function timeSteps(address) {
-    await go(address);
-    const times = [];
-    for (let n = 0; n < 100; n++) {
-        const start = performance.now();
-        $(".take button").click();
-        document.body.getBoundingClientRect();
-        times.push(performance.now() - start);
-        await wait();
-    }
-    times.sort((a, b) => a - b);
-    return `median ${times[50].toFixed(1)} ms, 95 of 100 below ${times[95].toFixed(1)} ms`;
 }
 
 async function timeTraining(attention) {

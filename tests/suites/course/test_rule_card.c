@@ -56,7 +56,7 @@ static const struct {
     {"2", "dS: 0.5 * dZ"},
     {"2", "dS: 0.5 dZ"},
     {"2", "dS: dZ .5"},
-    {"2", "dS: dZ / √d"},
+    {"2", "dS: dZ √d / d"},
     {"2", "dS: √d dZ / d"},
     {"2", "dA: dY V'"},
     {"2", "dA: dY V^T"},
