@@ -252,6 +252,7 @@ async function takeSteps(name) {
         return loss;
     };
     const leaves = ask(`lesson ${name}\nstep 0`).tape.tensors.map((t, number) => ({ ...t, number })).filter(t => t.leaf && t.grad);
+    first.right.add("kept");
     click("take the step");
     expectShown(ask(`lesson ${name}\nstep 1`), what);
     const isStep = (x, dx, y) => Math.abs(x - rate * dx - y) <= 2 ** -52 * Math.max(Math.abs(x), Math.abs(y)); /* the product may be fused */
@@ -276,7 +277,6 @@ async function takeSteps(name) {
     expect($(".course polyline").getAttribute("points").split(" ").length === 11, `${what}: the curve has no ten steps`);
     click(String(rates[2]));
     expect(where() === `#${name}/sgd&sgd=10&rate=${rates[2]}` && stepsTaken(state.lesson) === 10, `${what}: another rate leads to ${where()}`);
-    first.right.add("kept");
     click("start again");
     expect(state.lesson !== first && state.lesson.right.delete("kept"), `${what}: another rate forgets what was answered`);
     expect(click("take the step") > lossOf(first) && $("#words .text").textContent.includes("It grew"), `${what}: a step that is too large is not seen`);

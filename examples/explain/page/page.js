@@ -135,12 +135,13 @@ function readAddress() {
 /* What was answered, for the same questions about the same numbers: another learning rate changes neither. (A recorded number
  * and the one that is computed here may differ in the last digit.) */
 const answered = new Map();
-function keepAnswers(lesson) {
-    const { name, questions, tape: { tensors }, right, told, shown, picks, forms } = lesson,
-        six = (list = []) => list.map(x => Number(x).toPrecision(6)),
-        key = JSON.stringify([name, questions, tensors.map(({ value, grad }) => [six(value), six(grad)])]);
-    if (answered.has(key)) Object.assign(lesson, answered.get(key));
-    else answered.set(key, { right, told, shown, picks, forms });
+const keyOfAnswers = ({ name, questions, tape: { tensors } }) => JSON.stringify([name, questions,
+    tensors.map(({ value, grad = [] }) => [...value, ...grad].map(x => Number(x).toPrecision(6)))]);
+
+function keepAnswers(before, lesson) {
+    const { right, told, shown, picks, forms } = before || {};
+    if (right?.size || told?.size) answered.set(keyOfAnswers(before), { right, told, shown, picks, forms });
+    if (answered.size) Object.assign(lesson, answered.get(keyOfAnswers(lesson)));
 }
 
 /* Plans a lesson. If only numbers differ from the lesson before it, the same steps get room from the picture of the tape. */
@@ -148,7 +149,7 @@ function openLesson(lesson) {
     const before = state.lesson;
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
-    keepAnswers(lesson);
+    keepAnswers(before, lesson);
     lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
     Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
     const { source, command } = lesson;
