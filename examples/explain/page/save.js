@@ -198,7 +198,7 @@ function rowsOfText(node) {
     return lines;
 }
 
-/* Its width is that of the page, also where a viewer has other fonts. */
+/* Its width is that of the page: another font gets more space between its letters or less, and keeps their shape. */
 function drawText({ text, x, y, right, height }, style, from) {
     const pen = document.createElement("canvas").getContext("2d");
     pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
@@ -208,5 +208,5 @@ function drawText({ text, x, y, right, height }, style, from) {
     return svg("text", { x: tenth(x - from.x), y: tenth(y - from.y + scale * up), ...paintOf("fill", style.color),
         "font-size": tenth(scale * parseFloat(style.fontSize)), ...(isOwn && { "font-family": typeOf(style.fontFamily) }),
         ...(style.fontStyle !== "normal" && { "font-style": style.fontStyle }), ...(isBold && { "font-weight": style.fontWeight }),
-        textLength: tenth(right - x), lengthAdjust: "spacingAndGlyphs" }, text);
+        textLength: tenth(right - x), lengthAdjust: "spacing" }, text);
 }
