@@ -137,7 +137,7 @@ include tests/tests.mk
 all: library $(EXAMPLES) ## the library and the examples
 library: $(BUILD)/libtapehead.a $(BUILD)/$(SHARED) ## the library alone
 core: ## the core of the library as two files, build/core/tapehead.h and tapehead.c
-	@tests/tools/write-core $(BUILD)/core $(CORE_C)
+	@sh tests/tools/write-core $(BUILD)/core $(CORE_C)
 
 # The name of a folder is a word, too, and make would say "Nothing to be done".
 tensor autograd nn: library
@@ -209,7 +209,7 @@ $(BUILD)/flags $(BUILD)/flags.wasm $(BUILD)/sources: FORCE
 # What to do with it -------------------------------------------------------------------------
 
 demo: all ## see it work: every example, and the pictures that they make
-	@tests/tools/run-demo $(BUILD)
+	@sh tests/tools/run-demo $(BUILD)
 
 INCLUDE = $(DESTDIR)$(INCLUDEDIR)/tapehead
 LIB     = $(DESTDIR)$(LIBDIR)

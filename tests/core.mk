@@ -15,10 +15,10 @@ HOST_FLAGS  = -O1 -g -std=c11 -D_XOPEN_SOURCE=700 -ffp-contract=off -DTEST_HOOKS
 .DEFAULT_GOAL = test
 CHOSEN      = $(call chosen,$(CORE_SUITES) $(BUILD)/tests/test_composed)
 test: $(CHOSEN) $(BUILD)/tests/test_notebook $(BUILD)/notebook
-	@BUILD=$(BUILD) tests/tools/run-suites $(CHOSEN)
-	@tests/checks/core '$(CC)' $(BUILD)/libtapehead-core.a
-	@tests/tools/write-core $(BUILD)/core $(CORE_C)
-	@tests/checks/one-file $(BUILD) $(filter-out $(call host_objects,$(FUSED:%=autograd/more/%)),$(NOTEBOOK))
+	@BUILD=$(BUILD) sh tests/tools/run-suites $(CHOSEN)
+	@sh tests/checks/core '$(CC)' $(BUILD)/libtapehead-core.a
+	@sh tests/tools/write-core $(BUILD)/core $(CORE_C)
+	@sh tests/checks/one-file $(BUILD) $(filter-out $(call host_objects,$(FUSED:%=autograd/more/%)),$(NOTEBOOK))
 
 core_objects = $(patsubst %.c,$(BUILD)/core/%.o,$(1))
 host_objects = $(patsubst %.c,$(BUILD)/host/%.o,$(1))
@@ -46,7 +46,7 @@ $(BUILD)/notebook: $(NOTEBOOK) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; $(HOST) $^ $(TCC_LIBRARY) -lm -o $@
 $(call host_objects,$(wildcard tests/suites/*.c tests/suites/*/*.c)): | have-check
 have-check:
-	@tests/tools/install-check
+	@sh tests/tools/install-check
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(CORE_FLAGS) $(HOST)' | cmp -s - $@ || echo '$(CC) $(CORE_FLAGS) $(HOST)' >$@
 FORCE:

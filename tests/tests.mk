@@ -95,14 +95,14 @@ $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 # ---- what to do with them -------------------------------------------------------------------------------------
 
 have-check:
-	@tests/tools/install-check
+	@sh tests/tools/install-check
 suites: $(TESTS)
 # Everything that this compiler makes; only clang links libFuzzer's targets.
 everything: all suites $(BENCHES) $(FUZZERS) $(BESIDE) $(BUILD)/page/llama $(BUILD)/docs $(BUILD)/failmalloc.so \
             $(call objects,$(wildcard tests/fuzz/*.c))
 CHOSEN   = $(call chosen,$(TESTS))
 test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
-	@BUILD=$(BUILD) tests/tools/run-suites $(CHOSEN)
+	@BUILD=$(BUILD) sh tests/tools/run-suites $(CHOSEN)
 	@$(BUILD)/docs --check $(LIBRARY)
 	$(if $(LEFT_OUT),@echo "left out because this linker has no --wrap: $(notdir $(LEFT_OUT))")
 
@@ -132,7 +132,7 @@ tsan: ## the suites under the thread sanitizer
 	    $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
 valgrind: $(CHOSEN) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no CK_EXCLUDE_TAGS=long TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
-	    tests/tools/run-suites $(CHOSEN)
+	    sh tests/tools/run-suites $(CHOSEN)
 
 # The library of sanitize-gcc is built once for both.
 fuzz: ## corrupted files for every reader, under gcc's sanitizers
@@ -148,7 +148,7 @@ fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests
 	@$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/libfuzzer \
 	    CFLAGS='$(SANITIZE) $(GUIDED)' run-libfuzzer
 run-libfuzzer: $(TARGETS)
-	@printf '%s\n' $^ | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I '{}' tests/fuzz/run-target '{}' $(or $(RUNS),100000)
+	@printf '%s\n' $^ | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I '{}' sh tests/fuzz/run-target '{}' $(or $(RUNS),100000)
 
 BROWSER = chromium
 PAGES   = explain additive pronounce llama
@@ -159,33 +159,33 @@ page-test: $(BUILD)/explain $(BUILD)/pronounce $(BUILD)/page/llama ## the page o
 	@$(BUILD)/pronounce --quiet --show taxi --hidden 16 --steps 100 --explain $(BUILD)/pronounce.html >/dev/null || [ $$? = 1 ]
 	@$(BUILD)/page/llama >$(BUILD)/llama.json
 	@$(BUILD)/explain --tape $(BUILD)/llama.json --page $(BUILD)/llama.html >/dev/null
-	@tests/page/test --$(BROWSER) $(PAGES:%=$(BUILD)/%.html)
+	@python3 tests/page/test --$(BROWSER) $(PAGES:%=$(BUILD)/%.html)
 
 live-test: ## the WebAssembly module against the program, and suites built for it (needs node)
-	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
+	@sh tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
 	@$(MAKE) --no-print-directory run-live-test
 run-live-test: $(call chosen,$(LIVE_TESTS)) $(BUILD)/explain $(BUILD)/live.wasm.gz
 	@cmp -s $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz || echo 'The page has a module of other sources: make live'
-	@tests/tools/have node:nodejs
-	@RUNNER=tests/live/run tests/tools/run-suites $(call chosen,$(LIVE_TESTS))
+	@sh tests/tools/have node:nodejs
+	@RUNNER='node tests/live/run' tests/tools/run-suites $(call chosen,$(LIVE_TESTS))
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
-	@tests/live/test $(BUILD)/explain $(BUILD)/explain.html
+	@node tests/live/test $(BUILD)/explain $(BUILD)/explain.html
 
 # clang's and gcc's sanitizers have a malloc of their own, so failmalloc needs a plain build.
 failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
-	@tests/checks/failmalloc "$(BUILD)"
+	@bash tests/checks/failmalloc "$(BUILD)"
 $(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o $(BUILD)/sources
 	$(link) -shared $(LIBS)
 
 coverage: ## which lines of the library the suites reach (needs gcovr)
-	@tests/tools/have gcovr
+	@sh tests/tools/have gcovr
 	@rm -rf $(BUILD)/coverage # counts of older code, about which the programs would complain
 	@GCOV_ERROR_FILE=/dev/null $(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' test
 	@gcovr --gcov-ignore-parse-errors --root . --object-directory $(BUILD)/coverage -f tensor/ -f autograd/ -f nn/
 
 mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or two (needs Python and gcov)
-	@tests/tools/have python3 gcov:gcc git
-	@BUILD=$(BUILD) tests/tools/mutants $(MUTANTS)
+	@sh tests/tools/have python3 gcov:gcc git
+	@BUILD=$(BUILD) python3 tests/tools/mutants $(MUTANTS)
 
 thorough: ## for a release: what .ci/run shortens or leaves out; needs some hours
 	@TAPEHEAD_ISA=plain $(MAKE) --no-print-directory test
@@ -195,21 +195,21 @@ thorough: ## for a release: what .ci/run shortens or leaves out; needs some hour
 	@$(MAKE) --no-print-directory valgrind
 	@$(MAKE) --no-print-directory fuzz-libfuzzer
 	@$(MAKE) --no-print-directory page-test BROWSER=firefox
-	@tests/checks/build --all
-	@tests/checks/ports
+	@bash tests/checks/build --all
+	@bash tests/checks/ports
 	@$(MAKE) --no-print-directory mutants
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(STUDENTS) \
          examples/exercises/harness.c examples/exercises/process_windows.c examples/exercises/scratch_exercises.c,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
-	tests/checks/layers $(CORE_FOLDERS)
-	tests/checks/links
-	tests/checks/headers $(FLAGS)
-	tests/checks/functions $(SOURCES)
-	tests/checks/statements $(SOURCES)
+	sh tests/checks/layers $(CORE_FOLDERS)
+	perl tests/checks/links
+	sh tests/checks/headers $(FLAGS)
+	sh tests/checks/functions $(SOURCES)
+	python3 tests/checks/statements $(SOURCES)
 have-lint:
-	@tests/tools/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
+	@sh tests/tools/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
 $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
 	@echo "  tidy $<"; mkdir -p $(@D); \
 	clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
@@ -219,12 +219,12 @@ fmt: ## format the sources in place
 # CHECK=1 changes nothing, and fails when a page is stale.
 docs: $(BUILD)/docs $(BUILD)/explain ## rewrite the tables of autograd/README.md, nn/functions.html, the picture of README.md
 	@$< $(if $(CHECK),--check) $(LIBRARY)
-	@tests/tools/save-picture $(BUILD)/explain $(if $(CHECK),--check)
+	@sh tests/tools/save-picture $(BUILD)/explain $(if $(CHECK),--check)
 $(BUILD)/docs: $(call objects,tests/tools/docs.c tests/tools/functions.c) $(BUILD)/libtapehead.a
 	$(link) $(LIBS)
 
 size: ## lines of code per folder: the core, the rest of the library, examples, tests
-	@tests/tools/print-size $(CORE_FOLDERS)
+	@sh tests/tools/print-size $(CORE_FOLDERS)
 
 .PHONY: tests suites everything test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test \
         live-test run-live-test failmalloc coverage mutants thorough lint fmt docs size have-check have-lint

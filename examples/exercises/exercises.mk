@@ -42,12 +42,12 @@ exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in exam
 SCRATCH   = examples/exercises/scratch
 UPLOADED   = Makefile tensor autograd nn examples tests/tests.mk tests/core.mk tests/tools
 handout: ## the assignment for students, build/attention-assignment.zip
-	@tests/tools/have zip
+	@sh tests/tools/have zip
 	@mkdir -p $(BUILD); rm -f $(BUILD)/attention-assignment.zip
 	@zip -qj $(BUILD)/attention-assignment.zip $(addprefix $(SCRATCH)/,attention.c check.h handout.html)
 	@echo '$(BUILD)/attention-assignment.zip: attention.c, check.h and handout.html'
 gradescope: ## its autograder, build/attention-autograder.zip
-	@tests/tools/have zip
+	@sh tests/tools/have zip
 	@rm -rf $(BUILD)/autograder $(BUILD)/attention-autograder.zip; mkdir -p $(BUILD)/autograder/tapehead
 	@cp $(SCRATCH)/setup.sh $(SCRATCH)/run_autograder $(BUILD)/autograder
 	@tar cf - $(UPLOADED) | tar xf - -C $(BUILD)/autograder/tapehead

@@ -85,7 +85,7 @@ examples/explain/live.wasm.gz:
 $(BUILD)/flags.wasm: note = $(WASM_CC) $(WASM_FLAGS) $(WASM_LINK) $(PACK) $(WASM)
 
 live: ## examples/explain/live.wasm.gz, the library in the page of explain, of these sources (finds or installs clang)
-	@tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
+	@sh tests/tools/install-wasm '$(WASM_CC)' '$(WASI)'
 	@$(MAKE) --no-print-directory live-module
 	@cmp -s $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz || cp $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz
 	@$(MAKE) --no-print-directory $(BUILD)/explain

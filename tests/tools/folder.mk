@@ -41,7 +41,7 @@ ifneq ($(BUILDS),)
 ifneq ($(filter 126 127,$(TARGET)),)
 $(error CC=$(CC): there is no such compiler here: install gcc or clang, or name yours, as CC=gcc-12 does)
 endif
-LACKS  := $(shell tests/tools/have-libc $(call quoted,$(CC)) $(call quoted,$(CPPFLAGS) $(CFLAGS) $(LDFLAGS)) \
+LACKS  := $(shell sh tests/tools/have-libc $(call quoted,$(CC)) $(call quoted,$(CPPFLAGS) $(CFLAGS) $(LDFLAGS)) \
             '$(TARGET)' $(FOLDER)/flags)
 ifneq ($(LACKS),)
 $(error $(LACKS))
