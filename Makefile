@@ -28,11 +28,14 @@ FAST    = -ffast-math -funsafe-math-optimizations -ffinite-math-only -fassociati
           -fno-signed-zeros -fsingle-precision-constant -mdaz-ftz
 exact   = $(filter-out $(FAST),$(subst -Ofast,-O3,$(1))) -fno-fast-math
 
+# The files of each pattern in one order everywhere: make's own is that of the user's language.
+files   = $(foreach pattern,$(1),$(sort $(wildcard $(pattern))))
+
 # The core's folders, named here alone; every other folder of the library is of the rest. tests/checks/layers
 # checks that the core does not know the rest.
 CORE_FOLDERS = tensor tensor/operations tensor/kernels tensor/simple autograd autograd/ops nn
-CORE_C  = $(foreach folder,$(CORE_FOLDERS),$(sort $(wildcard $(folder)/*.c)))
-REST_C  = $(filter-out $(CORE_C),$(wildcard $(foreach room,tensor autograd nn,$(room)/*/*.c)))
+CORE_C  = $(call files,$(CORE_FOLDERS:%=%/*.c))
+REST_C  = $(filter-out $(CORE_C),$(call files,tensor/*/*.c autograd/*/*.c nn/*/*.c))
 
 # make CORE=1: the core alone, by any compiler of C11.
 ifdef CORE
@@ -124,11 +127,11 @@ SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) tensor/numbe
            $(wildcard tensor/files/*.c) autograd/gradcheck.c nn/init.c nn/more/checkpoint.c
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
-EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(wildcard examples/*.c))
+EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(call files,examples/*.c))
 # A program's own parts are in the folder of its name; the makefiles in explain/ and exercises/ know theirs.
-parts    = $(call objects,$(wildcard examples/$(1)/*.c))
-WITH_PARTS = $(filter-out explain exercises,$(notdir $(basename $(wildcard examples/*.c))))
-COMMON   = $(call objects,$(filter-out $(if $(WINDOWS),,%/windows.c),$(wildcard examples/common/*.c)))
+parts    = $(call objects,$(call files,examples/$(1)/*.c))
+WITH_PARTS = $(filter-out explain exercises,$(notdir $(basename $(call files,examples/*.c))))
+COMMON   = $(call objects,$(filter-out $(if $(WINDOWS),,%/windows.c),$(call files,examples/common/*.c)))
 
 include examples/explain/explain.mk
 include examples/exercises/exercises.mk
@@ -187,8 +190,8 @@ $(foreach program,$(WITH_PARTS),$(eval $(BUILD)/$(program)$(EXE): $(call parts,$
 # What the shared library exports: the functions of the public headers, a name per line. A program
 # may have functions of its own by any other name.
 $(BUILD)/exports: $(HEADERS)
-	@mkdir -p $(@D); $(CC) $(CPPFLAGS) $(CFLAGS) -E -P nn/nn.h | grep -oE '[A-Za-z0-9_]+ *\(' | tr -d ' (' | \
-	    grep -E '^(tensor|ag|tape|nn)_' | LC_ALL=C sort -u >$@
+	@mkdir -p $(@D); export LC_ALL=C; $(CC) $(CPPFLAGS) $(CFLAGS) -E -P nn/nn.h | grep -oE '[A-Za-z0-9_]+ *\(' | \
+	    tr -d ' (' | grep -E '^(tensor|ag|tape|nn)_' | sort -u >$@
 $(EXPORTS): $(BUILD)/exports
 ifneq ($(WINDOWS),)
 	@(echo EXPORTS; cat $<) >$@
@@ -251,7 +254,7 @@ clean: ## remove what was built
 	rm -rf $(FOLDER) $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(filter-out %.d,$(MAKEFILE_LIST))
+	@LC_ALL=C awk -F ':.*## ' '/^[a-z-]*:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(filter-out %.d,$(MAKEFILE_LIST))
 
 FORCE:
 .PHONY: all library core demo install uninstall clean help FORCE

@@ -41,7 +41,7 @@ $(BUILD)/tests/test_composed: $(call host_objects,tests/suites/library/test_seed
                 $(filter-out $(FUSED:%=autograd/more/%),$(HOST_C))) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; mkdir -p $(@D); $(HOST) $(WATCHED) -Wl,--defsym=ag_op_attention=0,--defsym=ag_op_additive_scores=0 \
 	    -Wl,--defsym=ag_attention_scaled=0 $^ $(TCC_LIBRARY) $$(pkg-config --libs check) -lm -o $@
-NOTEBOOK = $(call host_objects,examples/notebook.c $(wildcard examples/notebook/*.c) $(filter-out %/windows.c,$(wildcard examples/common/*.c)) $(HOST_C))
+NOTEBOOK = $(call host_objects,examples/notebook.c $(call files,examples/notebook/*.c) $(filter-out %/windows.c,$(call files,examples/common/*.c)) $(HOST_C))
 $(BUILD)/notebook: $(NOTEBOOK) $(BUILD)/libtapehead-core.a
 	@echo "  link $@"; $(HOST) $^ $(TCC_LIBRARY) -lm -o $@
 $(call host_objects,$(wildcard tests/suites/*.c tests/suites/*/*.c)): | have-check

@@ -14,15 +14,15 @@ LIVE_TESTS  = $(patsubst %,$(BUILD)/live/test_%.wasm,attention corners empty ext
                 ops print random seeds tape tensor training)
 LIVE_SYSTEM = $(patsubst %,$(BUILD)/obj/wasm/tests/%.o,suites/common suites/library/common_kernels live/check live/system)
 HELPERS  = $(call objects,$(if $(WINDOWS),$(patsubst %,tests/suites/%.c,common common_windows library/common_kernels),\
-             $(filter-out %_windows.c %_live.c,$(wildcard tests/suites/common*.c tests/suites/*/common*.c))))
+             $(filter-out %_windows.c %_live.c,$(call files,tests/suites/common*.c tests/suites/*/common*.c))))
 HOOKED   = $(BUILD)/obj/tensor/fast/pool.hooks.o # pool.c for the tests; it replaces the library's
 BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
-             $(filter-out %/common.c %/common_peak.c,$(wildcard tests/bench/*.c)))
+             $(filter-out %/common.c %/common_peak.c,$(call files,tests/bench/*.c)))
 MEASURE  = $(call objects,tests/bench/common.c) \
            $(foreach isa,$(ISAS),$(BUILD)/obj/tests/bench/common_peak.$(isa).o)
 FUZZERS  = $(BUILD)/fuzz/files
 BESIDE   = $(BUILD)/tests/differential/runner
-TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/fuzz/target_*.c))
+TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(call files,tests/fuzz/target_*.c))
 
 tests: suites
 	@echo 'The suites are built, in $(BUILD)/tests: make test runs them'
@@ -45,7 +45,7 @@ $(patsubst %,$(BUILD)/tests/test_%,again nudge play probe rule rule_box rule_car
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)
-$(BUILD)/tests/test_alloc_failure: $(call objects,$(wildcard examples/explain/rule_*.c) examples/common/mistakes.c) $(JSON)
+$(BUILD)/tests/test_alloc_failure: $(call objects,$(call files,examples/explain/rule_*.c) examples/common/mistakes.c) $(JSON)
 $(BUILD)/tests/test_exercises $(BUILD)/tests/test_forgeries: $(JSON)
 $(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/submission.c)
 $(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
@@ -99,7 +99,7 @@ have-check:
 suites: $(TESTS)
 # Everything that this compiler makes; only clang links libFuzzer's targets.
 everything: all suites $(BENCHES) $(FUZZERS) $(BESIDE) $(BUILD)/page/llama $(BUILD)/docs $(BUILD)/failmalloc.so \
-            $(call objects,$(wildcard tests/fuzz/*.c))
+            $(call objects,$(call files,tests/fuzz/*.c))
 CHOSEN   = $(call chosen,$(TESTS))
 test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
 	@BUILD=$(BUILD) sh tests/tools/run-suites $(CHOSEN)
@@ -167,7 +167,7 @@ live-test: ## the WebAssembly module against the program, and suites built for i
 run-live-test: $(call chosen,$(LIVE_TESTS)) $(BUILD)/explain $(BUILD)/live.wasm.gz
 	@cmp -s $(BUILD)/live.wasm.gz examples/explain/live.wasm.gz || echo 'The page has a module of other sources: make live'
 	@sh tests/tools/have node:nodejs
-	@RUNNER='node tests/live/run' tests/tools/run-suites $(call chosen,$(LIVE_TESTS))
+	@RUNNER='node tests/live/run' sh tests/tools/run-suites $(call chosen,$(LIVE_TESTS))
 	@$(BUILD)/explain --page $(BUILD)/explain.html >/dev/null
 	@node tests/live/test $(BUILD)/explain $(BUILD)/explain.html
 

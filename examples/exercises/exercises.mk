@@ -3,7 +3,7 @@
 # The students' files, and the program around one of them, are compiled by build/exercises. So are the
 # headers that they include, and the texts that --find shows: these are arrays of the program.
 STUDENTS  = $(wildcard examples/exercises/[0-9]*.c)
-MARKER    = $(filter-out $(STUDENTS) %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(wildcard examples/exercises/*.c))
+MARKER    = $(filter-out $(STUDENTS) %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(call files,examples/exercises/*.c))
 CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h examples/micro.c \
               examples/exercises/scratch/attention.c examples/exercises/scratch_calls.inc $(wildcard examples/exercises/[0-9]*.h examples/exercises/find_*.inc))
 TEXT      = $(BUILD)/obj/examples/exercises/texts
@@ -18,11 +18,11 @@ $(TEXT).c: examples/exercises/texts.h $(CARRIES) $(BUILD)/flags
 	    echo '}; const int num_texts = sizeof texts / sizeof *texts;') >$@
 # Every "const Exercise exercise_NAME", by its number and letter: 7 < 7b < 8.
 $(LIST).c: $(MARKER) $(BUILD)/flags
-	@mkdir -p $(@D); awk '/^const Exercise exercise_[a-z0-9_]+ =/ { name = $$3; number = ""; letter = "" } \
+	@mkdir -p $(@D); export LC_ALL=C; awk '/^const Exercise exercise_[a-z0-9_]+ =/ { name = $$3; number = ""; letter = "" } \
 	        match($$0, /[.]number = [0-9]+/) { number = substr($$0, RSTART + 10, RLENGTH - 10) } \
 	        match($$0, /[.]letter = "[a-z]"/) { letter = substr($$0, RSTART + 11, 1) } \
 	        name && /};$$/ { print number letter, name; name = "" }' \
-	    $(MARKER) | LC_ALL=C sort -n | awk 'BEGIN { print "#include \"examples/exercises/exercise.h\"" } \
+	    $(MARKER) | sort -n | awk 'BEGIN { print "#include \"examples/exercises/exercise.h\"" } \
 	        { print "extern const Exercise " $$2 ";"; list = list "&" $$2 ", " } \
 	        END { print "const Exercise *const exercise_list[] = {" list "0};\nconst int num_exercises = " NR ";" }' >$@
 $(TEXTS): MORE = -I.
