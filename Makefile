@@ -223,28 +223,36 @@ READMES = $(addsuffix README.md,$(dir $(HEADERS)))
 relative = $(subst :,,$(subst :$(PREFIX)/,$${prefix}/,:$(1)))
 # The installed pages name the sources and the tests, and have no links to them.
 unlink   = 's/\[([^]]*)\]\([^)]*(\.(c|h|inc|def|py)|tests\/[^)]*)\)/\1/g'
+# A line for each file. What is not copied is written, and then for all to read, whatever umask says.
+put      = echo "  install $(3)" && install -m $(1) $(2) "$(3)"
+write    = echo "  install $(1)" && $(2) >"$(1)" && chmod 644 "$(1)"
+# The loader finds a library in a folder that it searches only when ldconfig has seen it there.
+unseen   = PATH="$$PATH:/usr/sbin:/sbin"; \
+           ldconfig -NXv 2>/dev/null | sed 's/:.*//' | grep -qxF $(call quoted,$(LIBDIR)) && \
+           ! ldconfig -p | grep -qF $(call quoted,=> $(LIBDIR)/$(SONAME))
 install: library ## into PREFIX (/usr/local), or into LIBDIR and INCLUDEDIR, below DESTDIR
-	install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))") \
+	$(quiet)umask 022 && install -d "$(LIB)/pkgconfig" $(foreach header,$(HEADERS),"$(INCLUDE)/$(dir $(header))") \
 	    $(foreach page,$(READMES),"$(DOC)/$(dir $(page))")
-	install -m 644 $(BUILD)/libtapehead.a "$(LIB)"
+	$(quiet)$(call put,644,$(BUILD)/libtapehead.a,$(LIB)/libtapehead.a)
 ifneq ($(WINDOWS),)
-	install -d "$(BIN)"
-	install -m 755 $(BUILD)/$(SHARED) "$(BIN)"
-	install -m 644 $(BUILD)/libtapehead.dll.a "$(LIB)"
+	$(quiet)umask 022 && install -d "$(BIN)"
+	$(quiet)$(call put,755,$(BUILD)/$(SHARED),$(BIN)/$(SHARED))
+	$(quiet)$(call put,644,$(BUILD)/libtapehead.dll.a,$(LIB)/libtapehead.dll.a)
 else
-	install -m 755 $(BUILD)/$(SHARED) "$(LIB)/$(FULLNAME)"
-	ln -sf $(FULLNAME) "$(LIB)/$(SONAME)"
-	ln -sf $(SONAME) "$(LIB)/$(SHARED)"
+	$(quiet)$(call put,755,$(BUILD)/$(SHARED),$(LIB)/$(FULLNAME))
+	$(quiet)ln -sf $(FULLNAME) "$(LIB)/$(SONAME)"
+	$(quiet)ln -sf $(SONAME) "$(LIB)/$(SHARED)"
 endif
-	$(foreach header,$(HEADERS),install -m 644 $(header) "$(INCLUDE)/$(header)" &&) true
-	install -m 644 LICENSE nn/functions.html "$(DOC)"
-	$(foreach page,$(READMES),sed -E $(unlink) $(page) >"$(DOC)/$(page)" &&) true
-	printf '%s\n' $(call quoted,prefix=$(PREFIX)) \
+	$(quiet)$(foreach header,$(HEADERS),$(call put,644,$(header),$(INCLUDE)/$(header)) &&) true
+	$(quiet)$(foreach page,LICENSE nn/functions.html,$(call put,644,$(page),$(DOC)/$(notdir $(page))) &&) true
+	$(quiet)$(foreach page,$(READMES),$(call write,$(DOC)/$(page),sed -E $(unlink) $(page)) &&) true
+	$(quiet)$(call write,$(LIB)/pkgconfig/tapehead.pc,printf '%s\n' $(call quoted,prefix=$(PREFIX)) \
 	    $(call quoted,libdir=$(call relative,$(LIBDIR))) \
 	    $(call quoted,includedir=$(call relative,$(INCLUDEDIR))) \
 	    'Name: tapehead' 'Description: a minimal autograd tensor framework' 'Version: $(VERSION)' \
 	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -ltapehead' \
-	    $(call quoted,Libs.private: $(LIBS) -pthread) >"$(LIB)/pkgconfig/tapehead.pc"
+	    $(call quoted,Libs.private: $(LIBS) -pthread))
+	$(if $(DESTDIR),,$(if $(LINUX),@if $(unseen); then echo 'Programs find $(SONAME) after: sudo ldconfig'; fi))
 uninstall: ## remove the installed files
 	rm -rf "$(INCLUDE)" "$(DOC)" "$(LIB)/libtapehead.a" "$(LIB)/pkgconfig/tapehead.pc" \
 	    $(if $(WINDOWS),"$(BIN)/$(SHARED)" "$(LIB)/libtapehead.dll.a",\
