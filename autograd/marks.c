@@ -14,6 +14,7 @@ Tensor *ag_requires_grad(Tensor *x) {
 
 bool ag_zero_grad(Tensor *x) {
     if (!tensor_check_given("zero_grad", "tensor", x)) return false;
+    if (x->refs == 0) return tensor_check_readable("zero_grad", x);
     tensor_release(x->grad);
     x->grad = NULL;
     return true;

@@ -130,8 +130,7 @@ static void own(Tensor *y) {
 
 Tensor *tape_end_keeping(Tensor *y) {
     bool inner = ag_tapes.open > 1;
-    bool kept = y && !tensor_pending() && (!inner || ag_reserve_node());
-    if (kept) tensor_retain(y);
+    bool kept = y && !tensor_pending() && (!inner || ag_reserve_node()) && tensor_retain(y);
     tape_end();
     if (kept && inner) own(y);
     return kept ? y : NULL;
@@ -165,6 +164,7 @@ bool ag_is_lent(const Tensor *x) {
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 bool ag_check_present(const char *op, const Tensor *x) {
+    if (x && x->refs == 0) return tensor_check_readable(op, x);
     return tensor_check_given(op, "tensor", x) && !tensor_pending();
 }
 

@@ -30,9 +30,11 @@ int tensor_vsnprintf(char *text, size_t size, const char *format, va_list argume
 /* How many of the n bytes that a longer text was cut to are whole characters of UTF-8: n, or less
  * if the last character was cut. */
 size_t tensor_whole_characters(const char *text, size_t n);
-/* False and an error if the argument is NULL; what: its name, "path". tensor_check_readable: the
- * same for x, and also if x was let go. */
+/* False and an error if the argument is NULL; what: its name, "path". */
 bool tensor_check_given(const char *function, const char *what, const void *argument);
+/* False and an error if x is NULL or was let go. what: "bias"; tensor_check_readable: the only
+ * tensor of the function. */
+bool tensor_check_argument(const char *function, const char *what, const Tensor *x);
 bool tensor_check_readable(const char *function, const Tensor *x);
 /* Says that nobody will read x's elements again, so that the bytes can be freed. */
 void tensor_let_go(Tensor *x);
@@ -75,6 +77,10 @@ Tensor *tensor_reshape_own(Tensor *y, Shape shape);
 void *tensor_cache_alloc(int64_t size);
 void tensor_cache_free(void *block, int64_t size); /* size: as in tensor_cache_alloc */
 void tensor_cache_end_step(void);                  /* called when the outermost tape ends */
-void tensor_count_live(int change);                /* adds to the number that tensor_live returns */
+/* A struct that was freed keeps its fields until a new tensor takes it. So whoever still points to
+ * it finds let_go, and no freed memory. x->grad leads to the next struct that waits. */
+Tensor *tensor_struct_new(void); /* NULL and an error on failure */
+void tensor_struct_free(Tensor *x);
+void tensor_count_live(int change); /* adds to the number that tensor_live returns */
 
 #endif

@@ -22,21 +22,6 @@ DType tensor_default_dtype(void) { return default_dtype; }
 
 /* ---- lifetime ------------------------------------------------------------------------------ */
 
-/* Whoever uses a tensor or a storage holds a reference to it. A debug build (make debug) checks
- * that a reference is left when one is added or released. Without the check, a missing reference
- * leads to a use of freed memory. */
-static void check_refs(const char *function, int refs) {
-#ifdef TAPEHEAD_DEBUG
-    if (refs > 0) return;
-    fprintf(stderr, "%s: the tensor has no reference left: it was released once too often\n",
-            function);
-    abort();
-#else
-    (void)function;
-    (void)refs;
-#endif
-}
-
 void *tensor_out_of_memory(int64_t bytes) {
     return tensor_fail("out of memory: %lld byte%s", (long long)bytes, bytes == 1 ? "" : "s");
 }
@@ -66,27 +51,28 @@ static void storage_forget(Storage *storage) {
 }
 
 static void storage_release(Storage *storage) {
-    check_refs("storage_release", storage->refs);
     storage->refs--;
     storage_forget(storage);
     if (storage->refs == 0) tensor_cache_free(storage, storage_block(storage->size));
 }
 
 void tensor_storage_read(Storage *storage, int readers) {
+    if (!storage) return; /* of a loan that the program has released */
     storage->readers += readers;
     storage_forget(storage);
 }
 
 void tensor_let_go(Tensor *x) {
-    if (!x->let_go) x->storage->let_go++;
+    if (x->let_go) return;
     x->let_go = true;
+    x->storage->let_go++;
     storage_forget(x->storage);
 }
 
 /* A new tensor, which takes over the caller's reference to the storage, also on failure. */
 static Tensor *tensor_of_storage(Storage *storage, Shape shape, const int64_t *stride,
                                  DType dtype) {
-    Tensor *x = storage ? tensor_cache_alloc(sizeof *x) : NULL;
+    Tensor *x = storage ? tensor_struct_new() : NULL;
     if (!x && storage) storage_release(storage);
     if (!x) return NULL;
     *x = (Tensor){shape, .dtype = dtype, .data = storage->bytes, .storage = storage, .refs = 1};
@@ -126,7 +112,7 @@ Tensor *tensor_view_make(const Tensor *x, Shape shape, const int64_t *stride, vo
 }
 
 Tensor *tensor_retain(Tensor *x) {
-    if (x) check_refs("tensor_retain", x->refs);
+    if (x && x->refs == 0) return tensor_fail("retain: the tensor was let go");
     if (x) x->refs++;
     return x;
 }
@@ -134,12 +120,17 @@ Tensor *tensor_retain(Tensor *x) {
 /* A loop, because releasing must not recurse: a freed tensor releases its gradient, which has no
  * gradient of its own. */
 void tensor_release(Tensor *x) {
-    if (x) check_refs("tensor_release", x->refs);
-    while (x && --x->refs == 0) {
+    if (x && x->refs == 0)
+        tensor_fail("release: the tensor was let go already: a release too many, or one of a loan, "
+                    "which the tape releases");
+    while (x && x->refs > 0 && --x->refs == 0) {
         Tensor *grad = x->grad;
         x->storage->let_go -= x->let_go;
         storage_release(x->storage);
-        tensor_cache_free(x, sizeof *x);
+        x->let_go = true;
+        x->storage = NULL;
+        x->data = NULL;
+        tensor_struct_free(x);
         tensor_count_live(-1);
         x = grad;
     }
@@ -158,8 +149,11 @@ void tensor_written(Tensor *x, const char *by) {
 
 int64_t tensor_numel(const Tensor *x) { return x ? tensor_shape_numel(x->shape) : 0; }
 
+bool tensor_check_argument(const char *function, const char *what, const Tensor *x) {
+    if (!x) return tensor_fail("%s: %s is NULL", function, what);
+    return !x->let_go || tensor_fail("%s: %s was let go, and its elements with it", function, what);
+}
+
 bool tensor_check_readable(const char *function, const Tensor *x) {
-    if (!tensor_check_given(function, "tensor", x)) return false;
-    return !x->let_go ||
-           tensor_fail("%s: the tensor was let go, and its elements with it", function);
+    return tensor_check_argument(function, "the tensor", x);
 }

@@ -161,6 +161,14 @@ Tensor *tensor_retain(Tensor *x); /* adds a reference and returns x; NULL is fin
 void tensor_release(Tensor *x);   /* removes a reference; the last one frees. NULL is fine */
 int64_t tensor_live(void);        /* tensors alive now, in all threads: for leak checks */
 
+/* A tensor that was freed is known until a new tensor takes its struct; the last that was freed is
+ * taken first. So tensor_item(loss) behind tape_end() is an error ("item: the tensor was let go"),
+ * as it is in every function that reads elements, and so is a tensor_retain or tensor_release too
+ * many. Not noticed, and so a use of freed memory: what a program does when as many new tensors
+ * exist as the tape had, or after tensor_empty_cache, or with TAPEHEAD_CACHE=0; the results of a
+ * tape of more than 1024 tensors, but the last 1024; a tensor that another thread has freed; fields
+ * that the program reads itself, loss->data. make debug finds all of these. */
+
 /* ---- copies, conversion, views ------------------------------------------------------------- */
 
 Tensor *tensor_clone(const Tensor *x); /* the same elements, contiguous, a leaf */

@@ -118,8 +118,7 @@ sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-
 sanitize-%: FORCE
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
 	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
-# TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of freed memory, and
-# makes the library check its reference counts.
+# TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of freed memory.
 debug: ## the library as an archive that catches a program's mistakes
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/debug \
 	    CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address -DTAPEHEAD_DEBUG' $(BUILD)/debug/libtapehead.a

@@ -17,6 +17,10 @@
  * limits the waiting bytes. TAPEHEAD_CACHE=0 turns the lists off, and so does make debug:
  * valgrind and the sanitizers then see each block that is allocated and freed.
  *
+ * Structs. The struct of a tensor that was freed waits in a list of its own, with its fields:
+ * whoever still points to it finds let_go. When a tape ends, its last result, the loss, is freed
+ * first. So it waits, however long the tape is, and a new tensor takes it last.
+ *
  * Threads. Each thread has a cache of its own. A block belongs to the thread that allocated it,
  * whose number comes after the block. A thread that frees another thread's block returns the block
  * to the system and adds the size to the owner's count `gone`, which the owner subtracts later. */
@@ -43,7 +47,7 @@
 #endif
 
 enum { ALIGNMENT = 64, SLACK = 128, SMALL_CLASSES = 16, CLASSES = SMALL_CLASSES + 8 * 52 };
-enum { RECENT = 32, THREADS = 1024, MUCH = 64 << 20 };
+enum { RECENT = 32, THREADS = 1024, MUCH = 64 << 20, STRUCTS = 1024 };
 
 typedef struct FreeBlock {
     struct FreeBlock *next;
@@ -61,6 +65,8 @@ typedef struct {
     int64_t needed[RECENT];   /* the needs of the last steps */
     int64_t usual;            /* the second largest number in needed */
     FreeBlock *list[CLASSES]; /* last freed, first used */
+    Tensor *structs;          /* the same of structs, at most STRUCTS; they count as in use */
+    int num_structs;
 } Cache;
 
 static struct {
@@ -149,8 +155,20 @@ static bool empty_lists(bool all) {
     return freed > 0;
 }
 
+/* The structs become ordinary waiting blocks. */
+static void empty_structs(void) {
+    while (cache->structs) {
+        Tensor *x = cache->structs;
+        cache->structs = x->grad;
+        tensor_cache_free(x, sizeof *x);
+    }
+    cache->num_structs = 0;
+}
+
 void tensor_empty_cache(void) {
-    if (cache) empty_lists(true);
+    if (!cache) return;
+    empty_structs();
+    empty_lists(true);
 }
 
 /* Called before `more` bytes are allocated: returns waiting blocks to the system if the thread
@@ -210,6 +228,7 @@ static int64_t size_setting(const char *text) {
 static void at_thread_exit(void *value) {
     cache = value;
     asked = true; /* later destructors of this thread get no lists */
+    empty_structs();
     empty_lists(true);
     atomic_store(&threads[cache->number].taken, false);
     cache = NULL;
@@ -319,4 +338,26 @@ void tensor_cache_free(void *block, int64_t size) {
     *freed = (FreeBlock){.next = cache->list[class], .step = cache->step};
     cache->list[class] = freed;
     cache->waiting += class_size(class);
+}
+
+/* ---- structs of tensors ---------------------------------------------------------------------- */
+
+Tensor *tensor_struct_new(void) {
+    Tensor *x = cache ? cache->structs : NULL;
+    if (!x || tensor_pending()) return tensor_cache_alloc(sizeof *x);
+    cache->structs = x->grad;
+    cache->num_structs--;
+    return x;
+}
+
+void tensor_struct_free(Tensor *x) {
+    const int64_t size = class_size(class_of(sizeof *x));
+    if (!cache || cache->num_structs == STRUCTS || (cache->num_structs + 1) * size > may_wait ||
+        *owner_of(x, size) != cache->number) {
+        tensor_cache_free(x, sizeof *x);
+        return;
+    }
+    x->grad = cache->structs;
+    cache->structs = x;
+    cache->num_structs++;
 }

@@ -822,23 +822,22 @@ START_TEST(all_since_a_mark_is_let_go) {
 }
 END_TEST
 
-START_TEST(nobody_looks_at_what_was_let_go) {
-    Tensor *x = LEAF(SHAPE(1), 1);
-    Tensor *a = tensor_ones(SHAPE(1));
-    Tensor *lens = tensor_arange(0, 1, 1);
-    double element;
-    ck_assert(tape_begin());
-    Tensor *y = ag_let_go(ag_exp(x));
-    FAILS(ag_add(x, y), "add: b was let go, and its elements with it");
 #define REFUSES(name, call)                                                                        \
     do {                                                                                           \
         (void)!(call);                                                                             \
         expect_error(name ": the tensor was let go, and its elements with it");                    \
     } while (0)
+
+/* y (1) was let go, a (1) was not. */
+static void expect_nobody_looks(Tensor *y, Tensor *a) {
+    double element;
+    int64_t whole;
     ck_assert(isnan(tensor_item(y)));
     expect_error("item: the tensor was let go, and its elements with it");
     REFUSES("get", tensor_get(y, 0) != 0);
     REFUSES("to_doubles", tensor_to_doubles(y, &element));
+    REFUSES("to_int64s", tensor_to_int64s(y, &whole));
+    REFUSES("sum_of_squares", tensor_sum_of_squares(y) != 0);
     REFUSES("clone", tensor_clone(y));
     REFUSES("to", tensor_to(y, F32));
     REFUSES("sort", tensor_sort(y, NULL));
@@ -848,13 +847,29 @@ START_TEST(nobody_looks_at_what_was_let_go) {
     REFUSES("fill", tensor_fill(y, 1));
     REFUSES("add_", tensor_add_(a, y, 1));
     REFUSES("mul_", tensor_mul_(y, 1));
+    REFUSES("set", tensor_set(y, 1, 0));
+    REFUSES("uniform_", tensor_uniform_(y, 0, 1));
+    REFUSES("normal_", tensor_normal_(y, 0, 1));
     REFUSES("allclose", tensor_allclose(a, y, 0, 0));
     REFUSES("allclose", tensor_allclose(y, a, 0, 0));
-    REFUSES("save_npy", tensor_save_npy(y, "/tmp/never"));
-    REFUSES("backward", ag_backward_from(x, y));
     REFUSES("set_generator_state", tensor_set_generator_state(y));
+    REFUSES("norm", tensor_norm(y) != 0);
+    REFUSES("save_npy", tensor_save_npy(y, "/tmp/never"));
     TensorDict *dict = tensor_dict_new();
     REFUSES("dict_set", tensor_dict_set(dict, "y", y));
+    tensor_dict_free(dict);
+}
+
+START_TEST(nobody_looks_at_what_was_let_go) {
+    Tensor *x = LEAF(SHAPE(1), 1);
+    Tensor *a = tensor_ones(SHAPE(1));
+    Tensor *lens = tensor_arange(0, 1, 1);
+    ck_assert(tape_begin());
+    Tensor *y = ag_let_go(ag_exp(x));
+    FAILS(ag_add(x, y), "add: b was let go, and its elements with it");
+    expect_nobody_looks(y, a);
+    REFUSES("backward", ag_backward_from(x, y));
+    TensorDict *dict = tensor_dict_new();
     ck_assert(tensor_dict_set(dict, "a", a));
     ag_let_go(a);
     REFUSES("save_safetensors", tensor_save_safetensors(dict, "/tmp/never"));
@@ -864,6 +879,76 @@ START_TEST(nobody_looks_at_what_was_let_go) {
     tape_end();
     RELEASE(x, a, lens, lengths);
     tensor_dict_free(dict);
+}
+END_TEST
+
+/* A freed struct waits for a new tensor, unless TAPEHEAD_CACHE=0: the sanitizers then see who uses
+ * it. */
+static bool structs_wait(void) {
+    const char *setting = getenv("TAPEHEAD_CACHE");
+    return !setting || strcmp(setting, "0") != 0;
+}
+
+/* The loss of a tape that has ended, of 3 nodes or of 3000, with temporary tensors of backward. */
+START_TEST(nobody_looks_at_a_result_when_its_tape_has_ended) {
+    if (!structs_wait()) return;
+    Tensor *x = LEAF(SHAPE(1), 1);
+    Tensor *a = tensor_ones(SHAPE(1));
+    Tensor *loss;
+    for (int n = 3; n <= 3000; n += 2997) {
+        ck_assert(tape_begin());
+        loss = x;
+        for (int i = 0; i < n; i++) loss = ag_neg(loss);
+        ck_assert(ag_zero_grad(x) && ag_backward(loss));
+        tape_end();
+        expect_nobody_looks(loss, a);
+        REFUSES("zero_grad", ag_zero_grad(loss));
+        REFUSES("name", ag_name(loss, "loss"));
+        REFUSES("let_go", ag_let_go(loss));
+        REFUSES("backward", ag_backward(loss));
+        FAILS(tensor_retain(loss), "retain: the tensor was let go");
+        ck_assert_int_eq(tensor_live(), 3);
+        ck_assert(tape_begin_no_grad());
+        FAILS(ag_add(a, loss), "add: b was let go, and its elements with it");
+        ck_assert_ptr_null(tape_end_keeping(loss));
+        expect_error("retain: the tensor was let go");
+    }
+    ck_assert(tape_begin_no_grad()); /* one result alone, without a gradient */
+    loss = ag_neg(a);
+    tape_end();
+    expect_nobody_looks(loss, a);
+    RELEASE(x, a);
+}
+END_TEST
+
+static const char *const too_many =
+    "release: the tensor was let go already: a release too many, or "
+    "one of a loan, which the tape releases";
+
+/* Of the loans the first is read by no op, the second by one, the third also by its backward. */
+START_TEST(a_release_too_many_is_an_error) {
+    if (!structs_wait()) return;
+    Tensor *x = LEAF(SHAPE(1), 1);
+    Tensor *a = tensor_ones(SHAPE(1));
+    for (int i = 0; i < 3; i++) {
+        ck_assert(tape_begin());
+        Tensor *loan = i == 2 ? ag_exp(x) : ag_neg(x);
+        if (i > 0) ck_assert(ag_backward(ag_sum(loan)));
+        tensor_release(loan);
+        ck_assert_ptr_null(tensor_error());
+        tape_end();
+        expect_error(too_many);
+    }
+    ck_assert(tape_begin_no_grad());
+    Tensor *view = tensor_retain(ag_unsqueeze(a, 0)); /* as x, but its storage lives */
+    tape_end();
+    tensor_release(view);
+    tensor_release(view);
+    expect_error(too_many);
+    tensor_release(a);
+    tensor_release(a);
+    expect_error(too_many);
+    tensor_release(x);
 }
 END_TEST
 
@@ -1865,7 +1950,8 @@ static void add_gradients(Suite *suite) {
     add_tests(marks, marks_hand_their_tensor_back_or_say_why_not, a_name_is_cut_between_characters,
               detach_shares_bytes_and_stops_gradients, what_is_let_go_stays_for_backward_alone,
               a_view_keeps_what_its_base_has_let_go, all_since_a_mark_is_let_go,
-              nobody_looks_at_what_was_let_go, what_is_let_go_and_repeated_is_not_read,
+              nobody_looks_at_what_was_let_go, nobody_looks_at_a_result_when_its_tape_has_ended,
+              a_release_too_many_is_an_error, what_is_let_go_and_repeated_is_not_read,
               an_op_records_which_inputs_need_a_gradient, a_leaf_is_frozen_and_thawed_between_ops,
               reaches_says_where_a_gradient_is_added, a_printed_tape_reads_like_a_book,
               an_inner_tape_prints_itself, printing_needs_a_tape_and_a_good_file);
