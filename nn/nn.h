@@ -386,8 +386,9 @@ void nn_incompatible_keys_free(IncompatibleKeys *keys);
  *
  * nn_optimizer_state_dict copies, so later steps do not change the dict. Loading copies as well,
  * and replaces all state: a parameter without entries has taken no step. For a lazy parameter the
- * shape must fit its layer. Entries without the prefix are ignored. If anything else does not fit,
- * the error says what, and nothing has changed. */
+ * shape must fit its layer. Entries without the prefix are ignored; but if none has it, and the
+ * state is there under another, that is an error. If anything does not fit, the error says what, and
+ * nothing has changed. */
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict);
 bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix, const TensorDict *dict);
 

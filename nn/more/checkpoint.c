@@ -6,6 +6,7 @@
  * changed. The second writes. A strict load is one that fails if a name is listed. */
 #include "../optimizer.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,30 @@ static bool check_arguments(const Transfer *t, const void *dict) {
     return !tensor_error();
 }
 
+/* Is the end of the name, after a whole word? "opt.w.step" ends with "w.step", "draw.step" does
+ * not. */
+static bool ends_with(const char *name, const char *end) {
+    const size_t n = strlen(name), m = strlen(end);
+    return n >= m && !strcmp(name + n - m, end) &&
+           (n == m || !isalnum((unsigned char)name[n - m - 1]));
+}
+
+/* No entry has this name. Adds to t->misfits if the dict has such an entry under another prefix,
+ * and nothing under t's: a prefix that was mistyped must not restart the optimizer. */
+static void check_prefix(Transfer *t, const char *name) {
+    const size_t length = strlen(t->prefix);
+    const char *there = NULL;
+    for (int i = t->from->n - 1; i >= 0; i--) {
+        const char *other = t->from->entry[i].name;
+        if (!strncmp(other, t->prefix, length)) return;
+        if (ends_with(other, name + length)) there = other;
+    }
+    char item[sizeof t->misfits.text];
+    tensor_snprintf(item, sizeof item, "\"%s\" is missing and \"%s\" is there",
+                    tensor_name_text(name), tensor_name_text(there ? there : ""));
+    if (there) list(&t->misfits, item);
+}
+
 /* Visits the state of a parameter e; it has none before its first step. */
 static void visit_state(Transfer *t, Entry e) {
     Update *u = nn_update_of(t->optimizer, e.slot);
@@ -72,7 +97,9 @@ static void visit_state(Transfer *t, Entry e) {
     if (!u) return;
     for (int k = 0; k < t->optimizer->states; k++) {
         sprintf(end, ".%s", t->optimizer->rule->state[k]);
-        if (k == STEP && (t->from ? find(t->from, e.name) < 0 : nn_steps_of(u) == 0)) return;
+        const bool there = t->from ? find(t->from, e.name) >= 0 : nn_steps_of(u) > 0;
+        if (k == STEP && !there && t->from) check_prefix(t, e.name);
+        if (k == STEP && !there) return;
         e.slot = &u->state[k];
         e.dtype = k == STEP ? I64 : parameter.dtype;
         e.shape = k == STEP ? SCALAR : parameter.shape;

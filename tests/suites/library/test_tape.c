@@ -1715,7 +1715,7 @@ START_TEST(gradcheck_steps_as_far_as_the_number_is_large) {
     Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 3);
     for (int i = 0; i < TEST_OPS; i++) {
         const char *name = test_ops[i].function.name;
-        if (strcmp(name, "factor") && strcmp(name, "zero")) continue;
+        if (strcmp(name, "factor") != 0 && strcmp(name, "zero") != 0) continue;
         TestRule test = {&test_ops[i], false};
         const bool passes = ag_gradcheck(apply_rule, &x, 1, &test, (GradcheckOptions){0});
         ck_assert_msg(passes, "%s of %g: %s", name, s, tensor_error());

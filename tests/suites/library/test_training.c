@@ -1101,9 +1101,39 @@ START_TEST(what_took_no_step_has_no_entries) {
     ck_assert(nn_optimizer_load_state_dict(adamw, "", none));
     TensorDict *forgotten = memory_of(adamw, "");
     expect_names(forgotten, "");
+    put(none, "model.a", tensor_ones(SHAPE(1)));
+    put(none, "xa.step", tensor_ones(SHAPE(1))); /* not of a */
+    ck_assert(nn_optimizer_load_state_dict(adamw, "opt.", none));
 
     TensorDict *dicts[] = {none, two, back, forgotten};
     for (int i = 0; i < 4; i++) tensor_dict_free(dicts[i]);
+    nn_free(adamw);
+    nn_free(pair);
+}
+END_TEST
+
+/* A prefix that was mistyped must not restart the optimizer. */
+START_TEST(state_under_another_prefix_is_missing_here) {
+    Pair *pair = pair_new();
+    Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1});
+    set_gradient(pair->a, tensor_ones(SHAPE(3)));
+    set_gradient(pair->b, tensor_ones(SHAPE(2, 2)));
+    ck_assert(nn_optimizer_step(adamw));
+    TensorDict *dict = memory_of(adamw, "optimizer.");
+    ck_assert(nn_optimizer_step(adamw));
+    TensorDict *before = memory_of(adamw, "");
+    FAILS(nn_optimizer_load_state_dict(adamw, "optimiser.", dict),
+          "optimizer_load_state_dict: the dict does not fit AdamW: \"optimiser.a.step\" is missing "
+          "and \"optimizer.a.step\" is there, \"optimiser.b.step\" is missing and "
+          "\"optimizer.b.step\" is there");
+    FAILS(nn_optimizer_load_state_dict(adamw, "", dict),
+          "optimizer_load_state_dict: the dict does not fit AdamW: unexpected: "
+          "\"optimizer.a.step\", \"optimizer.a.exp_avg\", \"optimizer.a.exp_avg_sq\" and 3 more");
+    TensorDict *after = memory_of(adamw, "");
+    expect_same_bits(before, after);
+    ck_assert(nn_optimizer_load_state_dict(adamw, "optimizer.", dict));
+    TensorDict *dicts[] = {dict, before, after};
+    for (int i = 0; i < 3; i++) tensor_dict_free(dicts[i]);
     nn_free(adamw);
     nn_free(pair);
 }
@@ -1419,8 +1449,8 @@ int main(void) {
     tcase_add_loop_test(program, a_bias_trains_as_in_pytorch, 0, 4);
     TCase *memory = add_framed_case(suite, "memory");
     tcase_add_loop_test(memory, training_goes_on_with_the_same_bits, 0, 4);
-    add_tests(memory, what_took_no_step_has_no_entries, a_failed_step_is_not_remembered,
-              a_shared_parameter_is_remembered_once, lazy_parameters_are_remembered,
-              memories_that_do_not_fit, memory_mistakes);
+    add_tests(memory, what_took_no_step_has_no_entries, state_under_another_prefix_is_missing_here,
+              a_failed_step_is_not_remembered, a_shared_parameter_is_remembered_once,
+              lazy_parameters_are_remembered, memories_that_do_not_fit, memory_mistakes);
     return run_suite(suite);
 }
