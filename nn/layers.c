@@ -108,7 +108,7 @@ Dropout *nn_dropout_new(double p) {
 Tensor *nn_dropout_forward(Dropout *dropout, Tensor *x) {
     if (!nn_forward_begins("dropout", dropout)) return NULL;
     if (!x) tensor_fail("dropout: x is NULL");
-    const bool drops = dropout->module.training && dropout->p > 0;
+    const bool drops = dropout->module.training && dropout->p != 0; /* ag_dropout refuses a nan */
     return nn_forward_done(dropout, drops ? ag_dropout(x, dropout->p) : x);
 }
 

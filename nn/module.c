@@ -26,7 +26,8 @@ Module *nn_check_model(void *module, const char *function) {
 }
 
 bool nn_check_not_negative(const char *who, const char *what, double value) {
-    return value >= 0 || tensor_fail("%s: %s is %g: it must not be negative", who, what, value);
+    const char *rule = value < 0 ? "it must not be negative" : "it must be a number";
+    return value >= 0 || tensor_fail("%s: %s is %g: %s", who, what, value, rule);
 }
 
 /* The rest of a path after name: after("a.b", "a") is "b", after("a", "a") is "". NULL if the path
@@ -269,7 +270,7 @@ bool nn_keep_result(void *module, Tensor **slot, Tensor *value) {
     const ModuleSlot *result = slot_of(m, slot);
     if (!result || *result->name)
         return tensor_fail("keep_result: the field is no kept result of %s", m->kind->name);
-    tensor_retain(value); /* before the release, because *slot may be value */
+    if (!tensor_retain(value)) return false; /* first, because *slot may be value */
     tensor_release(*slot);
     *slot = value;
     return true;

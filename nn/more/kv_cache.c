@@ -6,6 +6,7 @@
  * scores: it grows with the length of the text, not with its square. */
 #include "../module.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { QUERIES, KEYS, VALUES };
@@ -38,6 +39,9 @@ static bool check_cache(const MultiHeadAttention *attention, const Tensor *heads
         tensor_fail("%s: a cache has no gradient: call forward_cached on a tape of "
                     "tape_begin_no_grad",
                     who);
+    else if (cache->length < 0)
+        tensor_fail("%s: the cache's length is %lld: it must not be negative", who,
+                    (long long)cache->length);
     else if (N > cache->capacity - cache->length)
         tensor_fail("%s: the cache holds %lld of at most %lld positions: %lld more do not fit", who,
                     (long long)cache->length, (long long)cache->capacity, (long long)N);
@@ -72,7 +76,7 @@ static Tensor *place(MultiHeadAttention *attention, int which, Tensor *heads, At
     if (!heads || (cache && !check_cache(attention, heads))) return NULL;
     const int64_t N = heads->shape.dim[2], past = cache ? cache->length : 0;
     if (cache && which == QUERIES && N > 1) mask->keep = up_to_itself(N, past);
-    if (attention->rope_base > 0 && which != VALUES) {
+    if (attention->rope_base != 0 && which != VALUES) {
         Tensor *positions = tensor_arange_of((double)past, (double)(past + N), 1, I64);
         heads = ag_rope(heads, tape_own(positions), attention->rope_base,
                         (RopePairs)attention->rope_pairs);
@@ -81,23 +85,51 @@ static Tensor *place(MultiHeadAttention *attention, int which, Tensor *heads, At
     return append(cache, which == KEYS ? &cache->keys : &cache->values, heads);
 }
 
+/* What ag_rope would refuse in the first forward. */
+static bool check_rope(int64_t head_size, double base, RopePairs pairs) {
+    const char *who = "multi_head_attention";
+    if (!(base > 0 && base < (double)INFINITY))
+        tensor_fail("%s: base is %g: it must be positive and finite", who, base);
+    else if (pairs != ROPE_ADJACENT && pairs != ROPE_HALVES)
+        tensor_fail("%s: pairs is %d: it must be ROPE_ADJACENT or ROPE_HALVES", who, (int)pairs);
+    else if (head_size % 2)
+        tensor_fail("%s: the size of a head, num_hiddens / num_heads, is %lld: it must be even, "
+                    "because pairs turn",
+                    who, (long long)head_size);
+    return !tensor_error();
+}
+
 bool nn_multi_head_attention_rope(MultiHeadAttention *attention, double base, RopePairs pairs) {
-    if (!nn_forward_begins("multi_head_attention", attention)) return false;
+    if (!nn_forward_begins("multi_head_attention", attention) ||
+        !check_rope(attention->W_q->out_features / attention->num_heads, base, pairs))
+        return false;
     attention->place = place;
     attention->rope_base = base;
     attention->rope_pairs = (int)pairs;
-    return base > 0 || tensor_fail("multi_head_attention: base is %g: it must be positive", base);
+    return true;
+}
+
+/* A first forward that failed may have made keys in the shape of its batch. */
+static void empty_again(KVCache *cache) {
+    tensor_release(cache->keys);
+    tensor_release(cache->values);
+    cache->keys = NULL;
+    cache->values = NULL;
 }
 
 Tensor *nn_multi_head_attention_forward_cached(MultiHeadAttention *attention, Tensor *x,
                                                KVCache *cache) {
     if (!nn_forward_begins("multi_head_attention", attention)) return NULL;
-    if (!cache) tensor_fail("multi_head_attention: the cache is NULL");
+    if (!cache) {
+        tensor_fail("multi_head_attention: the cache is NULL");
+        return nn_forward_done(attention, NULL);
+    }
     attention->place = place;
     attention->cache = cache;
     Tensor *y = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
     attention->cache = NULL;
     if (y) cache->length += x->shape.dim[1];
     if (y) cache->of = attention;
+    if (!cache->of) empty_again(cache);
     return nn_forward_done(attention, y);
 }

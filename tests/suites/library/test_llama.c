@@ -187,8 +187,6 @@ START_TEST(a_wrong_cache_is_named) {
     Tensor *alone = tensor_randn(SHAPE(1, 1, C));
     Tensor *flat = tensor_randn(SHAPE(3, C));
     FAILS(nn_kv_cache_new(-1), "kv_cache: capacity is -1: it must not be negative");
-    FAILS(nn_multi_head_attention_rope(other, 0, ROPE_HALVES),
-          "multi_head_attention: base is 0: it must be positive");
     FAILS(nn_multi_head_attention_rope(NULL, 1, ROPE_HALVES),
           "multi_head_attention: the module is NULL");
     tape_begin();
@@ -232,16 +230,68 @@ START_TEST(a_wrong_cache_is_named) {
 }
 END_TEST
 
-START_TEST(heads_of_an_odd_size_do_not_turn) {
-    MultiHeadAttention *attention =
+/* What is wrong is refused where it is set, and the positions that were set before stay. */
+START_TEST(a_rope_that_is_refused_changes_nothing) {
+    MultiHeadAttention *attention = attention_new(true, true);
+    MultiHeadAttention *odd =
         nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 6, .num_heads = 2});
-    Tensor *x = tensor_randn(SHAPE(1, 2, 6));
-    ck_assert(nn_multi_head_attention_rope(attention, 10, ROPE_HALVES));
-    tape_begin();
+    Tensor *x = tensor_randn(SHAPE(1, 3, C));
+    ck_assert(nn_multi_head_attention_rope(attention, 100, ROPE_HALVES));
+    tape_begin_no_grad();
+    Tensor *before = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
+    const char *base = "multi_head_attention: base is %g: it must be positive and finite";
+    const double wrong[] = {0, -1, (double)INFINITY, (double)NAN};
+    for (int i = 0; i < COUNT(wrong); i++)
+        FAILS(nn_multi_head_attention_rope(attention, wrong[i], ROPE_HALVES),
+              format(base, wrong[i]));
+    FAILS(nn_multi_head_attention_rope(attention, 10, (RopePairs)7),
+          "multi_head_attention: pairs is 7: it must be ROPE_ADJACENT or ROPE_HALVES");
+    Tensor *after = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
+    ck_assert(tensor_allclose(before, after, 0, 0));
+    FAILS(nn_multi_head_attention_rope(odd, 10, ROPE_HALVES),
+          "multi_head_attention: the size of a head, num_hiddens / num_heads, is 3: it must be "
+          "even, because pairs turn");
+    ck_assert(!odd->place && odd->rope_base == 0);
+    attention->rope_base = -10; /* the field, without the function */
     FAILS(nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0}),
-          "rope: x is (1, 2, 2, 3): its last size 3 must be even, because pairs turn");
+          "rope: base is -10: it must be positive and finite");
     tape_end();
     tensor_release(x);
+    nn_free(attention);
+    nn_free(odd);
+}
+END_TEST
+
+/* The first forward of an empty cache decides its batch, if it succeeds. */
+START_TEST(a_forward_that_is_refused_leaves_the_cache_empty) {
+    MultiHeadAttention *attention = attention_new(true, false);
+    KVCache *cache = nn_kv_cache_new(4);
+    Tensor *x = tensor_randn(SHAPE(2, 3, C));
+    Tensor *alone = tensor_randn(SHAPE(1, 3, C));
+    Tensor *weight = tensor_retain(attention->W_v->weight);
+    ck_assert(nn_set_parameter(attention->W_v, &attention->W_v->weight, tensor_ones(SHAPE(1, C))));
+    ck_assert(!attention->place);
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, NULL),
+          "multi_head_attention: the cache is NULL");
+    ck_assert(!attention->place);
+    tape_begin_no_grad();
+    ck_assert_ptr_null(nn_multi_head_attention_forward_cached(attention, x, cache));
+    tensor_clear_error();
+    ck_assert(!cache->keys && !cache->values && cache->length == 0);
+    ck_assert(nn_set_parameter(attention->W_v, &attention->W_v->weight, weight));
+    for (int i = -1; i >= -99; i -= 98) {
+        cache->length = i;
+        FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache),
+              format("multi_head_attention: the cache's length is %d: it must not be negative", i));
+    }
+    cache->length = 99;
+    FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache),
+          "multi_head_attention: the cache holds 99 of at most 4 positions: 3 more do not fit");
+    cache->length = 0;
+    ck_assert_ptr_nonnull(nn_multi_head_attention_forward_cached(attention, alone, cache));
+    tape_end();
+    nn_kv_cache_free(cache);
+    RELEASE(x, alone);
     nn_free(attention);
 }
 END_TEST
@@ -252,6 +302,7 @@ int main(void) {
     tcase_add_loop_test(tcase, a_block_of_llama_is_pytorchs, 0, 2);
     tcase_add_loop_test(tcase, the_cache_changes_no_result, 0, 8);
     add_tests(tcase, rope_in_attention_knows_distances_alone, a_wrong_cache_is_named,
-              heads_of_an_odd_size_do_not_turn);
+              a_rope_that_is_refused_changes_nothing,
+              a_forward_that_is_refused_leaves_the_cache_empty);
     return run_suite(suite);
 }

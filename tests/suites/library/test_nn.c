@@ -993,6 +993,18 @@ START_TEST(dropout_needs_a_probability) {
     MultiHeadAttentionConfig config = ten_in_five();
     config.dropout = -1;
     FAILS(nn_multi_head_attention_new(config), "dropout: p is -1: a probability lies in [0, 1]");
+    Dropout *dropout = nn_dropout_new(0.5);
+    Tensor *x = ones(SHAPE(2));
+    dropout->p = (double)NAN; /* a field that the program has set drops nothing silently, either */
+    tape_begin();
+    FAILS(nn_dropout_forward(dropout, x),
+          "dropout: p is nan: it must be a probability, from 0 to 1");
+    dropout->p = -0.5;
+    FAILS(nn_dropout_forward(dropout, x),
+          "dropout: p is -0.5: it must be a probability, from 0 to 1");
+    tape_end();
+    tensor_release(x);
+    nn_free(dropout);
 }
 END_TEST
 
@@ -1649,7 +1661,7 @@ START_TEST(sgd_settings_must_make_sense) {
         const char *sentence;
     } mistakes[] = {
         {{.lr = -1}, "sgd: lr is -1: it must not be negative"},
-        {{.lr = (double)NAN}, "sgd: lr is nan: it must not be negative"},
+        {{.lr = (double)NAN}, "sgd: lr is nan: it must be a number"},
         {{.momentum = 0.9},
          "sgd: lr is 0: set a learning rate, as in .lr = 0.1 (a group may have 0)"},
         {{.momentum = -0.5}, "sgd: momentum is -0.5: it must not be negative"},

@@ -155,7 +155,7 @@ START_TEST(initial_value_mistakes) {
     FAILS(nn_init_kaiming_uniform(NULL, 1), "kaiming_uniform: w is NULL");
     FAILS(nn_init_uniform(NULL, 0, 1), "uniform_: the tensor is NULL");
     FAILS(nn_init_xavier_uniform(w, -1), "xavier_uniform: gain is -1: it must not be negative");
-    FAILS(nn_init_xavier_normal(w, nan), "xavier_normal: gain is nan: it must not be negative");
+    FAILS(nn_init_xavier_normal(w, nan), "xavier_normal: gain is nan: it must be a number");
     FAILS(nn_init_kaiming_uniform(w, nan), "kaiming_uniform: a is nan: it must be a number");
     FAILS(nn_init_uniform(w, 1, 0), "uniform_: low is 1 and high is 0: low must not be above high");
     FAILS(nn_init_uniform(w, nan, 0), "uniform_: low is nan: it must be a number");
@@ -614,7 +614,7 @@ START_TEST(group_mistakes) {
     FAILS(nn_optimizer_set_group(sgd, "W_o", -1, 0),
           "optimizer_set_group: lr is -1: it must not be negative");
     FAILS(nn_optimizer_set_group(sgd, "W_o", 1, (double)NAN),
-          "optimizer_set_group: weight_decay is nan: it must not be negative");
+          "optimizer_set_group: weight_decay is nan: it must be a number");
     FAILS(nn_optimizer_scale_lr(NULL, 1), "optimizer_scale_lr: the optimizer is NULL");
     FAILS(nn_optimizer_scale_lr(sgd, -0.5),
           "optimizer_scale_lr: factor is -0.5: it must not be negative");
@@ -651,7 +651,7 @@ START_TEST(adamw_settings_must_make_sense) {
         {{.lr = -1}, "adamw: lr is -1: it must not be negative"},
         {{.beta1 = 0.5},
          "adamw: lr is 0: set a learning rate, as in .lr = 0.1 (a group may have 0)"},
-        {{.lr = (double)NAN}, "adamw: lr is nan: it must not be negative"},
+        {{.lr = (double)NAN}, "adamw: lr is nan: it must be a number"},
         {{.lr = 1, .weight_decay = -2}, "adamw: weight_decay is -2: it must not be negative"},
         {{.lr = 1, .beta1 = 1}, "adamw: beta1 is 1: it must be in [0, 1)"},
         {{.lr = 1, .beta1 = -0.5}, "adamw: beta1 is -0.5: it must be in [0, 1)"},
@@ -799,7 +799,7 @@ START_TEST(clipping_mistakes) {
     ck_assert(isnan(nn_clip_grad_norm(pair, -1)));
     expect_error("clip_grad_norm: max_norm is -1: it must not be negative");
     ck_assert(isnan(nn_clip_grad_norm(pair, (double)NAN)));
-    expect_error("clip_grad_norm: max_norm is nan: it must not be negative");
+    expect_error("clip_grad_norm: max_norm is nan: it must be a number");
     tensor_fail("pending");
     ck_assert(isnan(nn_clip_grad_norm(pair, 0)));
     expect_error("pending");
@@ -862,7 +862,7 @@ START_TEST(schedule_mistakes) {
         nn_step_decay(0, 0, 1),
         "step_decay: step is 0 and step_size 0: step must be at least 0 and step_size at least 1");
     expect_no_factor(nn_step_decay(0, 3, -2), "step_decay: gamma is -2: it must not be negative");
-    expect_no_factor(nn_step_decay(0, 3, nan), "step_decay: gamma is nan: it must not be negative");
+    expect_no_factor(nn_step_decay(0, 3, nan), "step_decay: gamma is nan: it must be a number");
     expect_no_factor(
         nn_cosine_decay(-1, 3, 0),
         "cosine_decay: step is -1 and total_steps 3: step must be at least 0 and total_steps at least 1");
