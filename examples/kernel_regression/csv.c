@@ -55,7 +55,8 @@ static bool read_bytes(Reader *reader, FILE *file) {
             reader->text = text;
         }
         got = fread(reader->text + size, 1, capacity - size - 1, file);
-        if (memchr(reader->text + size, '\0', got)) return fail(reader, "not a UTF-8 text file");
+        if (memchr(reader->text + size, '\0', got))
+            return fail(reader, "not a UTF-8 text file; a spreadsheet must be saved as .csv");
         size += got;
     } while (got > 0);
     if (ferror(file)) return fail(reader, "cannot read the file: %s", strerror(errno));
@@ -75,16 +76,18 @@ static bool open_and_read(Reader *reader) {
 
 /* ---- records ----------------------------------------------------------------------------- */
 
-/* A semicolon or a tab in the first line is the delimiter; a comma may then be a decimal comma. */
+/* The first of these that the first line has, outside of quotes and between its cells. With a
+ * semicolon or a tab a comma may be a decimal comma. */
 static char find_delimiter(const char *line) {
-    char found = ',';
+    static const char delimiters[] = ";\t, ";
+    size_t found = sizeof delimiters - 2;
     bool quoted = false;
     for (; *line && (quoted || (*line != '\n' && *line != '\r')); line++) {
+        const char *at = quoted ? NULL : strchr(delimiters, *line);
         if (*line == '"') quoted = !quoted;
-        if (!quoted && *line == ';') return ';';
-        if (!quoted && *line == '\t') found = '\t';
+        if (at && (size_t)(at - delimiters) < found) found = (size_t)(at - delimiters);
     }
-    return found;
+    return delimiters[found];
 }
 
 /* Skips one line end: \n, \r or \r\n. */
@@ -106,6 +109,15 @@ static bool read_quoted(Reader *reader, char **end) {
     return true;
 }
 
+/* Of several spaces between two cells the last is the delimiter; those at the end of a line are
+ * none. */
+static void skip_spaces(Reader *reader) {
+    const size_t spaces = strspn(reader->cursor, " ");
+    const bool ends = strchr("\r\n", reader->cursor[spaces]); /* or the file ends: its NUL */
+    const bool keeps_one = reader->delimiter == ' ' && spaces > 0 && !ends;
+    reader->cursor += keeps_one ? spaces - 1 : spaces;
+}
+
 /* Finds the next cell, without spaces around it. The cursor stops at the character after it. */
 static bool read_cell(Reader *reader, char **begin, char **end) {
     const char stops[] = {reader->delimiter, '\n', '\r', '\0'};
@@ -114,12 +126,13 @@ static bool read_cell(Reader *reader, char **begin, char **end) {
     *end = reader->cursor;
     if (*reader->cursor == '"') {
         if (!read_quoted(reader, end)) return false;
-        reader->cursor += strspn(reader->cursor, " ");
+        skip_spaces(reader);
         if (!strchr(stops, *reader->cursor)) return fail(reader, "text after a closing quote");
         return true;
     }
     reader->cursor += strcspn(reader->cursor, stops);
     *end = reader->cursor;
+    skip_spaces(reader);
     while (*end > *begin && ((*end)[-1] == ' ' || (*end)[-1] == '\t')) --*end;
     return true;
 }

@@ -1,7 +1,7 @@
 /* csv.h - reads columns of numbers from a text file.
  *
- * Cells are separated by commas, semicolons or tabs; the first line shows which. Cells may be
- * "quoted". Lines may end as on Unix, Windows or old Macs. A byte order mark and blank lines are
+ * Cells are separated by commas, semicolons, tabs or spaces; the first line shows which. Cells may
+ * be "quoted". Lines may end as on Unix, Windows or old Macs. A byte order mark and blank lines are
  * skipped. Every cell of a chosen column must be a finite number such as 12, -0.5 or 6.02e23.
  */
 #ifndef TAPEHEAD_EXAMPLES_CSV_H

@@ -135,6 +135,22 @@ START_TEST(any_units_and_any_file) {
 }
 END_TEST
 
+/* Columns of spaces, as R and Fortran write them, with spaces before and behind. */
+START_TEST(cells_between_spaces) {
+    ck_assert_int_eq(run("--data examples/data/faithful.csv"), 0);
+    const char *with_commas = copy_of_output();
+    ck_assert_int_eq(
+        shell("sed 's/,/    /; s/^/ /; s/$/  /' examples/data/faithful.csv >$D/data.csv"), 0);
+    ck_assert_msg(run("--data $D/data.csv") == 0, "%s", complaints);
+    ck_assert_str_eq(out, with_commas);
+    put(path("data.csv"), "\"a b\" c\n1 2\n\n  \n\"3\"   4 \n5 6");
+    ck_assert_msg(run("--data $D/data.csv --x 'a b' --y c") == 0, "%s", complaints);
+    put(path("data.csv"), "1 2\n3 4 5\n");
+    ck_assert_int_eq(run("--data $D/data.csv"), 1);
+    ck_assert_ptr_nonnull(strstr(complaints, ":2: the line has 3 cells where the first has 2\n"));
+}
+END_TEST
+
 /* The program gives an answer for few points, equal points, outliers, a constant y, and data
  * without noise. */
 START_TEST(odd_data) {
@@ -220,7 +236,8 @@ START_TEST(other_bad_files) {
     ck_assert_int_eq(run("--data $D"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, ": cannot read the file: Is a directory\n"));
     ck_assert_int_eq(run("--data /dev/zero"), 1);
-    ck_assert_str_eq(complaints, "kernel_regression: /dev/zero: not a UTF-8 text file\n");
+    ck_assert_str_eq(complaints, "kernel_regression: /dev/zero: not a UTF-8 text file; "
+                                 "a spreadsheet must be saved as .csv\n");
     ck_assert_int_eq(shell("seq 4001 | sed 's/$/,1/' >$D/data.csv"), 0);
     ck_assert_int_eq(run("--data $D/data.csv"), 1);
     ck_assert_ptr_nonnull(
@@ -331,8 +348,8 @@ int main(void) {
     TCase *tcase = add_program_case(suite, "program");
     program = "kernel_regression";
     add_tests(tcase, prints_the_loss_as_it_goes, keeps_its_promises, logs_the_epochs,
-              any_units_and_any_file, odd_data, three_points_by_hand, other_bad_files,
-              a_rate_that_is_too_large, hostile_names, prints_before_it_writes,
+              any_units_and_any_file, cells_between_spaces, odd_data, three_points_by_hand,
+              other_bad_files, a_rate_that_is_too_large, hostile_names, prints_before_it_writes,
               replaces_what_a_link_leads_to, interrupted, draws_in_a_terminal);
     tcase_add_loop_test(tcase, bad_file, 0, COUNT(bad_files));
     add_tests(mark_long(add_program_case(suite, "long")), finds_the_global_minimum,
