@@ -119,8 +119,8 @@ static bool await(Queue *queue, const Marking *marking) {
     while (!marking->tried && !process_interrupted()) {
         wait_a_moment(queue);
         if (!says || marking->tried || time(NULL) <= begin + SILENCE) continue;
-        fprintf(stderr, "%s %s is still running; it is stopped after %d seconds ...\n", label,
-                marking->exercise->name, TRIAL_SECONDS);
+        fprintf(stderr, "%s %s is still running; it is stopped after %d seconds of computing ...\n",
+                label, marking->exercise->name, TRIAL_SECONDS);
         says = false;
     }
     pthread_mutex_unlock(&queue->lock);

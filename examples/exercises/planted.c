@@ -105,9 +105,10 @@ static bool compute(Student *student, Calls *calls) {
         *calls = computed;
         return true;
     }
-    tensor_fail("%d %s: the function did not return; build/exercises %d says why",
-                student->e->number, student->e->name, student->e->number);
-    return false;
+    if (trial->end == TRIAL_IMPOSSIBLE)
+        return tensor_fail("%d %s: %s", student->e->number, student->e->name, trial->sentence);
+    return tensor_fail("%d %s: the function did not return; build/exercises %d says why",
+                       student->e->number, student->e->name, student->e->number);
 }
 
 /* ---- 3 product ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <math.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
@@ -52,7 +53,6 @@ static bool find_user(const char *user) {
 /* ---- in the new process ---------------------------------------------------------------------- */
 
 enum { MOST_OUTPUT = 16 << 20, MOST_MEMORY = 2000000000, MOST_PROCESSES = 256, MOST_FILES = 64 };
-enum { WAITS = 2 };
 enum { IN, OUT, CALLS, RESULTS, ERROR, FILES }; /* what a program gets open */
 
 static void limit(int what, rlim_t most) {
@@ -67,7 +67,7 @@ static void set_limits(const Program *p) {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, (rlim_t)(MOST_OUTPUT + p->most));
     limit(RLIMIT_AS, MOST_MEMORY);
-    limit(RLIMIT_CPU, (rlim_t)p->seconds); /* even if the marker itself is killed */
+    limit(RLIMIT_CPU, (rlim_t)ceil(p->seconds)); /* even if the marker itself is killed */
     if (p->calls) limit(RLIMIT_NOFILE, MOST_FILES);
 #ifdef RLIMIT_NPROC
     if (theirs.is_another && !p->own) limit(RLIMIT_NPROC, MOST_PROCESSES);
@@ -232,16 +232,41 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Waits, with longer and longer pauses, up to 5 ms. */
-static bool wait_for(pid_t child, int *status, double seconds) {
-    const double end = now() + WAITS * seconds;
+/* Does the process wait, of its own will, for something that has not come? Then it is neither on a
+ * processor nor in the queue for one. Where nothing says so: false. "PID (name) S ..." */
+static bool sleeps(pid_t pid) {
+#ifdef __linux__
+    char path[64], text[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (file) text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    if (file) fclose(file);
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+#else
+    (void)pid;
+    return false;
+#endif
+}
+
+/* Waits with longer and longer pauses, up to 5 ms, until the program ends or is no longer waited
+ * for; the result is then why. The system ends it when it has computed for too long (set_limits),
+ * so here counts only what does not: sleep of its own, and at last the time of the clock. A pause
+ * that took long, since the machine is busy or was stopped, counts as a short one. */
+static ProcessEnd wait_for(pid_t child, int *status, const Program *p) {
+    const double end = now() + PROCESS_PATIENCE * p->seconds, longest = 0.1;
+    double slept = 0;
     long pause = 100000;
     for (;;) {
         const pid_t ended = waitpid(child, status, WNOHANG);
-        if (ended == child) return true;
-        if (ended < 0 && errno != EINTR) return false;
-        if (interrupted || now() > end) return false;
+        if (ended == child) return PROCESS_ENDED;
+        if ((ended < 0 && errno != EINTR) || interrupted) return PROCESS_STARVED;
+        const double before = now();
+        if (before > end) return PROCESS_STARVED;
+        if (slept > PROCESS_SLEEP * p->seconds) return PROCESS_TIMED_OUT;
         nanosleep(&(struct timespec){0, pause}, NULL);
+        const double paused = now() - before;
+        if (p->calls && sleeps(child)) slept += paused < longest ? paused : longest;
         if (pause < 5000000) pause += pause / 4;
     }
 }
@@ -297,9 +322,9 @@ ProcessResult process_run(const Program *program) {
     int status = 0;
     const pid_t child = start(program);
     if (child < 0) return (ProcessResult){PROCESS_NOT_STARTED, 0};
-    const bool ended = wait_for(child, &status, program->seconds);
+    const ProcessEnd end = wait_for(child, &status, program);
     kill(-child, SIGKILL); /* what is left of its group */
-    if (!ended) {
+    if (end != PROCESS_ENDED) {
         kill(child, SIGKILL);
         waitpid(child, &status, 0);
     }
@@ -307,7 +332,8 @@ ProcessResult process_run(const Program *program) {
     note_child(child, 0);
     pthread_mutex_unlock(&lock);
     if (program->calls) end_strays();
-    if (!ended || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU))
+    if (end != PROCESS_ENDED) return (ProcessResult){end, 0};
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
         return (ProcessResult){PROCESS_TIMED_OUT, 0};
     if (WIFSIGNALED(status)) return (ProcessResult){PROCESS_KILLED, WTERMSIG(status)};
     return (ProcessResult){PROCESS_ENDED, WEXITSTATUS(status)};

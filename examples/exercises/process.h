@@ -9,9 +9,10 @@
 #include <stdint.h>
 
 typedef enum {
-    PROCESS_ENDED,       /* with an exit status */
-    PROCESS_KILLED,      /* by a signal, or on Windows by an exception */
-    PROCESS_TIMED_OUT,   /* it ran for too long, and was stopped */
+    PROCESS_ENDED,     /* with an exit status */
+    PROCESS_KILLED,    /* by a signal, or on Windows by an exception */
+    PROCESS_TIMED_OUT, /* it computed or slept for too long, and was stopped */
+    PROCESS_STARVED,   /* it was stopped, and had not computed for too long: the machine was busy */
     PROCESS_NOT_STARTED, /* there is no such program, or the system has no room for it */
 } ProcessEnd;
 
@@ -32,11 +33,16 @@ bool process_interrupted(void);
 /* The user as whom the programs run; NULL: as the marker itself. */
 const char *process_user(void);
 
+/* A busy machine does not make a program slow: its time is that of a processor. A student's program
+ * that sleeps gets twice as much. By the clock every program has 30 times as much: then the machine
+ * is to blame, or nothing says that the program sleeps (that is known on Linux alone). */
+enum { PROCESS_SLEEP = 2, PROCESS_PATIENCE = 30 };
+
 typedef struct {
     char *const *argv;  /* the program, which is found as a shell finds it, and its arguments */
     const char *folder; /* where it runs; on POSIX the paths of argv may be relative to it */
     const char *output; /* the file for all that it prints, at most some megabytes */
-    double seconds;     /* of a processor; a program that only waits gets twice as many */
+    double seconds;     /* of a processor */
     bool own;           /* it runs as the marker's user */
     /* A student's program is argv[0] in `folder`, and has two files: 3 for the calls, 4 for the
      * results, at most so many bytes. (On Windows their paths are its last arguments.) It cannot

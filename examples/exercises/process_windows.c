@@ -27,7 +27,7 @@ bool process_prepare(const char *user, char *sentence, size_t size) {
 }
 const char *process_user(void) { return NULL; }
 
-enum { MOST_MEMORY = 2000000000, WAITS = 2, PAUSE = 5 /* milliseconds */ };
+enum { MOST_MEMORY = 2000000000, PAUSE = 5 /* milliseconds */ };
 
 /* Windows passes one line. Between quotes a backslash counts only before a quote; paths have none.
  */
@@ -47,13 +47,14 @@ static double computed(HANDLE process) {
     return 1e-7 * (4294967296.0 * high + in_system.dwLowDateTime + own.dwLowDateTime);
 }
 
-/* Until it ends; false if it has computed for too long, waits for too long, or Ctrl-C was pressed.
- */
-static bool wait_for(HANDLE process, double seconds) {
-    const ULONGLONG end = GetTickCount64() + (ULONGLONG)(1000 * WAITS * seconds);
-    while (WaitForSingleObject(process, PAUSE) != WAIT_OBJECT_0)
-        if (interrupted || GetTickCount64() > end || computed(process) > seconds) return false;
-    return true;
+/* Until it ends, has computed for too long, has had too long by the clock, or Ctrl-C is pressed. */
+static ProcessEnd wait_for(HANDLE process, double seconds) {
+    const ULONGLONG end = GetTickCount64() + (ULONGLONG)(1000 * PROCESS_PATIENCE * seconds);
+    while (WaitForSingleObject(process, PAUSE) != WAIT_OBJECT_0) {
+        if (computed(process) > seconds) return PROCESS_TIMED_OUT;
+        if (interrupted || GetTickCount64() > end) return PROCESS_STARVED;
+    }
+    return PROCESS_ENDED;
 }
 
 /* A job: the processes of this one are stopped with it, and its memory has a limit. */
@@ -88,8 +89,8 @@ ProcessResult process_run(const Program *program) {
     const HANDLE job = make_job();
     AssignProcessToJobObject(job, process.hProcess);
     ResumeThread(process.hThread);
-    const bool ended = wait_for(process.hProcess, program->seconds);
-    if (!ended) {
+    const ProcessEnd end = wait_for(process.hProcess, program->seconds);
+    if (end != PROCESS_ENDED) {
         TerminateProcess(process.hProcess, 1);
         WaitForSingleObject(process.hProcess, INFINITE);
     }
@@ -97,7 +98,7 @@ ProcessResult process_run(const Program *program) {
     CloseHandle(process.hThread);
     CloseHandle(process.hProcess);
     CloseHandle(job); /* what is left of it */
-    if (!ended) return (ProcessResult){PROCESS_TIMED_OUT, 0};
+    if (end != PROCESS_ENDED) return (ProcessResult){end, 0};
     /* An exception is 0xc0000005 and the like. */
     return (ProcessResult){status >= 0xc0000000 ? PROCESS_KILLED : PROCESS_ENDED, (int)status};
 }

@@ -50,9 +50,17 @@ static bool look(Trial *trial, const Exercise *e, const Place *place) {
     return true;
 }
 
+static void end_starved(Trial *trial) {
+    end(trial, TRIAL_IMPOSSIBLE, "the machine was busy with other programs: mark it again later");
+}
+
 /* The file does not compile, or the machine has failed. */
 static void explain_compiler(Trial *trial, const Exercise *e, const Place *place,
                              ProcessResult result, const char *text, const char *name) {
+    if (result.end == PROCESS_STARVED) {
+        end_starved(trial);
+        return;
+    }
     submission_error(text, e->function, trial->sentence, sizeof trial->sentence);
     trial->end = TRIAL_NO_COMPILE;
     if (e->file && !scratch_has(place, e)) {
@@ -88,9 +96,11 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         return;
     }
     ProcessResult result = place_compile(place, e, messages, MESSAGES);
-    for (int less = 1; e->file && !process_succeeded(result) && scratch_write_less(place, e, less);
-         less++)
+    for (int less = 1; e->file && !process_succeeded(result) && result.end != PROCESS_STARVED;
+         less++) {
+        if (!scratch_write_less(place, e, less)) break;
         result = place_compile(place, e, messages, MESSAGES);
+    }
     process_keep(folder, trial->program);
     const char *file = e->file ? e->file : name;
     if (process_succeeded(result)) read_warning(trial, messages, name);
@@ -348,6 +358,7 @@ static int run(Trial *trial, const Exercise *e, Files *files, int first, int las
         trial->stopped = stopped;
         explain_end(trial, e, ended);
     }
+    if (ended.end == PROCESS_STARVED) end_starved(trial); /* also after a crash: it says no more */
     return stopped;
 }
 

@@ -16,7 +16,7 @@ typedef enum {
     TRIAL_NO_COMPILE, /* sentence: the first error */
     TRIAL_CRASH,      /* sentence: why */
     TRIAL_EXIT,       /* it has called exit */
-    TRIAL_TIMEOUT,    /* it ran longer than TRIAL_SECONDS */
+    TRIAL_TIMEOUT,    /* it computed longer than TRIAL_SECONDS, or slept */
     TRIAL_IMPOSSIBLE  /* sentence: what the machine could not do */
 } TrialEnd;
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../../examples/exercises/process.h"
 #include "../../../examples/explain/json.h"
 #include "../common.h"
 #include "../common_program.h"
@@ -186,6 +187,66 @@ START_TEST(what_the_machine_fails_at_is_not_marked) {
 }
 END_TEST
 
+/* ---- time ---------------------------------------------------------------------------------------
+ */
+
+/* Runs a line of the shell as the marker runs a compiler. */
+static ProcessEnd end_of_line(const char *line, double seconds) {
+    char shell_name[] = "sh", flag[] = "-c", copy[256];
+    char *const argv[] = {shell_name, flag, copy, NULL};
+    snprintf(copy, sizeof copy, "%s", line);
+    return process_run(&(Program){argv, folder, path("printed"), seconds, .own = true}).end;
+}
+
+/* Runs a program of C as the marker runs a student's. */
+static ProcessEnd end_of_program(const char *code, double seconds) {
+    char name[] = "./program";
+    char *const argv[] = {name, NULL};
+    put(path("program.c"), code);
+    put(path("calls"), "");
+    ck_assert_int_eq(shell("cd $D && cc program.c -o program"), 0);
+    return process_run(&(Program){argv, folder, path("printed"), seconds, .calls = path("calls"),
+                                  .results = path("results")})
+        .end;
+}
+
+/* A program that gets no processor, here because it is stopped, has done nothing wrong. One that
+ * computes or sleeps for too long has. */
+START_TEST(time_is_that_of_a_processor) {
+    ck_assert_int_eq(
+        shell("(cd $D; until [ -s pid ]; do sleep 0.1; done; sleep 3; kill -CONT $(cat pid)) &"),
+        0);
+    ck_assert_int_eq(end_of_line("echo $$ >pid; kill -STOP $$", 1), PROCESS_ENDED);
+    ck_assert_int_eq(end_of_line("kill -STOP $$", 0.1), PROCESS_STARVED);
+    ck_assert_int_eq(end_of_line("sleep 1; true", 0.3), PROCESS_ENDED);
+    ck_assert_int_eq(end_of_program("int main(void) { for (;;) {} }", 1), PROCESS_TIMED_OUT);
+    ck_assert_int_eq(
+        end_of_program("#include <unistd.h>\nint main(void) { for (;;) sleep(9); }", 1),
+        PROCESS_TIMED_OUT);
+}
+END_TEST
+
+/* By this clock 300 seconds are over before a loop without an end has computed for 10 of them. */
+static const char fast_clock[] =
+    "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
+    "int clock_gettime(clockid_t id, struct timespec *t) {\n"
+    "    const long failed = syscall(SYS_clock_gettime, id, t);\n"
+    "    if (id == CLOCK_MONOTONIC) *t = (struct timespec){60 * t->tv_sec + 60 * t->tv_nsec / 1000000000, 0};\n"
+    "    return failed; }\n";
+
+START_TEST(a_machine_that_is_busy_marks_nothing) {
+    put(path("clock.c"), fast_clock);
+    ck_assert_int_eq(shell("cd $D && cc -shared -fPIC clock.c -o clock.so"), 0);
+    submit("02_bias.c", "void bias_backward(int rows, int n, double dx[rows][n], double db[n], "
+                        "const double dy[rows][n]) { for (;;) db[0] = dy[0][0]; }\n");
+    ck_assert_int_eq(run_line("ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$D/clock.so",
+                              "--submission $D 2"),
+                     3);
+    ck_assert_msg(strstr(out, "it could not be marked: the machine was busy"), "%s", out);
+    ck_assert_msg(strstr(out, "\n0 passed, 0 failed, 1 not marked\n"), "%s", out);
+}
+END_TEST
+
 /* The marker is killed while a function runs. */
 START_TEST(a_mark_that_was_not_finished_is_none) {
     static char json[TEXT];
@@ -214,11 +275,14 @@ int main(void) {
     program = "exercises";
     TCase *forgeries = add_program_case(suite, "forgeries");
     mark_long(forgeries);
+    tcase_set_timeout(forgeries, 600); /* as in test_exercises */
     tcase_add_loop_test(forgeries, forgeries_get_no_point, 0, ROUNDS);
     tcase_add_test(forgeries, all_forgeries_are_tried);
     TCase *machine = add_program_case(suite, "machine");
     tcase_add_test(machine, what_is_no_file_is_refused);
     tcase_add_test(machine, what_the_machine_fails_at_is_not_marked);
+    tcase_add_test(machine, time_is_that_of_a_processor);
+    tcase_add_test(machine, a_machine_that_is_busy_marks_nothing);
     tcase_add_test(machine, a_mark_that_was_not_finished_is_none);
     return run_suite(suite);
 }

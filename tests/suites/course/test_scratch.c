@@ -402,6 +402,7 @@ int main(void) {
     Suite *suite = suite_create("scratch");
     program = "exercises";
     TCase *marks = add_program_case(suite, "marks");
+    tcase_set_timeout(marks, 600); /* as in test_exercises */
     mark_long(marks);
     add_loop_tests(marks, ROUNDS, answers_are_marked_rightly);
     add_tests(marks, every_answer_is_in_a_round, the_empty_form_has_no_points);
