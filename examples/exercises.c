@@ -118,13 +118,15 @@ static void choose_all(bool *chosen) {
 /* ---- marking -----------------------------------------------------------------------------------
  */
 
-/* Where the rule is explained; not before an attempt, if the lesson has the answer. */
+/* Where the rule is explained; not before an attempt, if the lesson has the answer, and not when
+ * the machine has failed. */
 static void print_lesson(const Marking *marking) {
     const Exercise *e = marking->exercise;
     const MarkKind kind = marking->mark.kind;
     const char *with = e->lesson_switch;
     const char *note = e->lesson_note;
-    if (kind == MARK_RIGHT || (e->lesson_has_answer && kind == MARK_EMPTY)) return;
+    if (kind == MARK_RIGHT || kind == MARK_NOT_MARKED) return;
+    if (e->lesson_has_answer && kind == MARK_EMPTY) return;
     printf("%*sThe lesson: run build/explain and open explain.html#%d/%s%s%s%s in a browser,\n", 22,
            "", e->lesson, e->step, with ? "&" : "", with ? with : "", with ? "=1" : "");
     printf("%*sor build/explain --text --lesson %d%s%s: step %s", 22, "", e->lesson,
@@ -137,7 +139,7 @@ static void print_mark(const Marking *marking, void *data) {
     (void)data;
     results_print(marking, arrays || scratch ? NULL : &seed);
     if (arrays) print_lesson(marking);
-    if (arrays) results_print_arrays(marking);
+    if (arrays && marking->mark.kind != MARK_NOT_MARKED) results_print_arrays(marking);
     fflush(stdout);
 }
 
@@ -152,7 +154,8 @@ static void print_summary(const Marking *list, int n) {
     const Marking *next = NULL;
     char label[LABEL_SIZE];
     for (int i = n; i-- > 0;)
-        if (list[i].mark.kind != MARK_RIGHT) next = &list[i];
+        if (list[i].mark.kind != MARK_RIGHT && list[i].mark.kind != MARK_NOT_MARKED)
+            next = &list[i];
     printf("\n%d of %d %s right", right, n, right == 1 ? "is" : "are");
     if (scratch) printf(", %d points of 100", results_points(list, n));
     putchar('.');

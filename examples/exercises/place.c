@@ -347,13 +347,32 @@ static bool fill_kit(const Place *place, char *sentence, size_t size) {
     return ok;
 }
 
+/* From some disks no program starts (noexec). */
+static bool starts_programs(const Place *place, char *sentence, size_t size) {
+#ifndef _WIN32
+    char script[] = "./start", path[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
+    char *const argv[] = {script, NULL};
+    place_path(place, kit, "", "", folder);
+    place_path(place, kit, "messages", "", messages);
+    place_path(place, kit, "start", "", path);
+    const Program program = {argv, folder, messages, COMPILER_SECONDS, .own = false};
+    const bool written = write_text(place, "start", "#!/bin/sh\n") && chmod(path, 0755) == 0;
+    if (!written || process_run(&program).end == PROCESS_NOT_STARTED) {
+        tensor_snprintf(sentence, size, "no program starts in %s: TMPDIR may name another folder",
+                        place->folder);
+        return false;
+    }
+#endif
+    return true;
+}
+
 bool place_make(Place *place, char *sentence, size_t size) {
     *place = (Place){.submission = ""};
     if (!process_make_folder(place->folder, sizeof place->folder)) {
         snprintf(sentence, size, "there is no place for temporary files; TMPDIR may name one");
         return false;
     }
-    bool ok = fill_kit(place, sentence, size);
+    bool ok = fill_kit(place, sentence, size) && starts_programs(place, sentence, size);
     if (ok && (!find_compiler(place) || !compiler_runs(place))) {
         const char *user = process_user();
         tensor_snprintf(

@@ -244,6 +244,27 @@ START_TEST(a_machine_that_is_busy_marks_nothing) {
                      3);
     ck_assert_msg(strstr(out, "it could not be marked: the machine was busy"), "%s", out);
     ck_assert_msg(strstr(out, "\n0 passed, 0 failed, 1 not marked\n"), "%s", out);
+    ck_assert_msg(!strstr(out, "lesson") && !strstr(out, "Next:"), "%s", out);
+}
+END_TEST
+
+/* A disk on which no program may start: root can make one, in a name space of its own. */
+START_TEST(no_program_starts_on_the_disk) {
+    static const char mount[] =
+        "unshare -m sh -c 'mount -t tmpfs -o noexec,mode=1777 none $D/t && exec \"$@\"' sh";
+    char line[256];
+    submit("02_bias.c", bias);
+    snprintf(line, sizeof line, "mkdir $D/t && %s true 2>$D/why", mount);
+    if (shell(line) != 0) {
+        printf("Nothing can be mounted here, so this is left out: no_program_starts_on_the_disk\n");
+        return;
+    }
+    snprintf(line, sizeof line, "%s env TMPDIR=$D/t", mount);
+    ck_assert_int_eq(run_line(line, "--submission $D 2 --json $D/results.json"), 1);
+    ck_assert_msg(strstr(complaints, "exercises: no program starts in /"), "%s%s", out, complaints);
+    ck_assert_ptr_nonnull(strstr(complaints, ": TMPDIR may name another folder\n"));
+    ck_assert_str_eq(out, "");
+    ck_assert_int_eq(shell("grep -q 'failed: not marked' $D/results.json"), 0);
 }
 END_TEST
 
@@ -283,6 +304,7 @@ int main(void) {
     tcase_add_test(machine, what_the_machine_fails_at_is_not_marked);
     tcase_add_test(machine, time_is_that_of_a_processor);
     tcase_add_test(machine, a_machine_that_is_busy_marks_nothing);
+    tcase_add_test(machine, no_program_starts_on_the_disk);
     tcase_add_test(machine, a_mark_that_was_not_finished_is_none);
     return run_suite(suite);
 }
