@@ -90,6 +90,58 @@ bool tensor_file_read(const File *file, int64_t at, void *to, int64_t size) {
            tensor_file_fail(file, "it cannot be read: %s", errno ? reason() : "it ends too early");
 }
 
+/* ---- files of other kinds ---------------------------------------------------------------------
+ */
+
+#define A_PICKLE ": in Python, load it and save its tensors with safetensors.torch.save_file"
+#define A_PAGE   "a web page, not the file itself: download it again"
+
+/* A file that begins with `first`, and has the text `near` near its beginning, is this. The first
+ * line that fits is right. */
+static const struct {
+    const char *first, *near, *what;
+} kinds[] = {
+    {"PK\3\4", "data.pkl", "a file of torch.save" A_PICKLE},
+    {"PK\3\4", ".npy", "a .npz file: in NumPy, save each of its arrays with np.save"},
+    {"PK\3\4", "", "a zip archive: unpack it"},
+    {"\x80\2\x8a\nl\xfc\x9c", "", "a file of an old torch.save" A_PICKLE},
+    {"\x80\2", "", "a pickle" A_PICKLE},
+    {"\x80\3", "", "a pickle" A_PICKLE},
+    {"\x80\4", "", "a pickle" A_PICKLE},
+    {"\x80\5", "", "a pickle" A_PICKLE},
+    {"GGUF", "", "a GGUF file, most of whose types no tensor has: take the model's .safetensors"},
+    {"\x93NUMPY", "", "a .npy file: tensor_load_npy reads it"},
+    {"\x89HDF\r\n", "", "an HDF5 file: in Python, read it with h5py and save its arrays"},
+    {"\x1f\x8b", "", "compressed, by gzip: unpack it"},
+    {"version https://git-lfs", "", "a pointer of Git LFS, not the file itself: git lfs pull"},
+    {"<!", "", A_PAGE},
+    {"<html", "", A_PAGE},
+    {"{", "\"", "a text, JSON: the tensors are in .safetensors files, which it may name"},
+};
+
+static bool has_near(const char *bytes, size_t size, const char *text) {
+    const size_t n = strlen(text);
+    for (size_t at = 0; at + n <= size; at++)
+        if (!memcmp(bytes + at, text, n)) return true;
+    return false;
+}
+
+const char *tensor_file_kind(const File *file) {
+    char bytes[128];
+    const int64_t most = sizeof bytes, size = file->size < most ? file->size : most;
+    if (!tensor_file_read(file, 0, bytes, size)) return NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t n = strlen(kinds[i].first);
+        if (n <= (size_t)size && !memcmp(bytes, kinds[i].first, n) &&
+            has_near(bytes, (size_t)size, kinds[i].near))
+            return kinds[i].what;
+    }
+    return NULL;
+}
+
+/* ---- elements ---------------------------------------------------------------------------------
+ */
+
 /* The bits of a float32 equal to the F16 with these bits: a sign, 5 bits of exponent e, 10 bits of
  * fraction f. The number is (1 + f / 2^10) 2^(e - 15), or f 2^-24 if e is 0. If e is 31 it is
  * infinity (f = 0) or NaN. A float32 adds 127 to its exponent, not 15, and has 23 bits of fraction.

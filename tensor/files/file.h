@@ -54,6 +54,9 @@ enum { FILE_F16 = BOOL + 1, FILE_BF16, FILE_TYPES };
  * need more or fewer bytes than `bytes`. high_first: the high byte of a number comes first. */
 Tensor *tensor_file_read_tensor(const File *file, int64_t at, int64_t bytes, Shape shape, int type,
                                 bool high_first);
+/* What the file is, by its first bytes, and what to do: a sentence after "it is"; NULL if they are
+ * not known. For a reader of another format. */
+const char *tensor_file_kind(const File *file);
 void tensor_file_close(File *file); /* after tensor_file_open, also when that failed */
 
 /* The new file replaces the file at path in tensor_file_finish. */

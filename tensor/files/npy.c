@@ -70,11 +70,20 @@ static bool find_type(const File *file, const char *name, int *type) {
                             tensor_name_text(name), conversion(name));
 }
 
+/* A safetensors file begins with a length of 8 bytes, of which the high ones are 0, and '{'. */
+static void fail_at_start(const File *file, const unsigned char start[12]) {
+    const char *kind = tensor_file_kind(file);
+    if (!memcmp(start + 4, "\0\0\0\0{", 5))
+        tensor_file_fail(file, "it is a safetensors file: tensor_load_safetensors reads it");
+    else if (kind) tensor_file_fail(file, "it is %s", kind);
+    else tensor_file_fail(file, "it does not begin as a .npy file");
+}
+
 /* Reads the header into text. Returns the byte where the elements begin, or 0 and an error. */
 static int64_t read_header(Text *text, const File *file) {
     unsigned char p[12] = {0};
     if (!tensor_file_read(file, 0, p, file->size < 12 ? file->size : 12)) return 0;
-    if (memcmp(p, "\x93NUMPY", 6) != 0) tensor_file_fail(file, "it does not begin as a .npy file");
+    if (memcmp(p, "\x93NUMPY", 6) != 0) fail_at_start(file, p);
     if (p[6] < 1 || p[6] > 3 || p[7] != 0)
         tensor_file_fail(file, "its version is %d.%d: 1.0, 2.0 and 3.0 are read", p[6], p[7]);
     if (tensor_pending()) return 0;

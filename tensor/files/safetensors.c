@@ -240,11 +240,15 @@ static bool check_names(const Reader *r, void *list, int n, size_t size) {
 
 /* Reads the length of the header and the header. */
 static bool read_header(Reader *r) {
-    unsigned char start[8];
-    if (r->file.size < 8)
-        return tensor_file_fail(&r->file, "it is shorter than the 8 bytes before the header");
-    if (!tensor_file_read(&r->file, 0, start, sizeof start)) return false;
+    unsigned char start[9] = {0};
+    const int64_t size = r->file.size < 9 ? r->file.size : 9;
+    if (!tensor_file_read(&r->file, 0, start, size)) return false;
     const uint64_t length = number_of_bytes(start);
+    const bool begins = length <= HEADER_MAX && start[8] && strchr("{ \t\r\n", start[8]);
+    const char *kind = begins ? NULL : tensor_file_kind(&r->file);
+    if (kind) return tensor_file_fail(&r->file, "it is %s", kind);
+    if (size < 8)
+        return tensor_file_fail(&r->file, "it is shorter than the 8 bytes before the header");
     if (length > HEADER_MAX)
         return tensor_file_fail(&r->file,
                                 "it does not begin as a safetensors file: a header of %llu bytes "
