@@ -59,7 +59,8 @@ DEFINE_OP(additive_scores,
 Tensor *ag_additive_scores(Tensor *q, Tensor *k, Tensor *w, const Tensor *valid_lens) {
     Tensor *x[7] = {q, k, w};
     ag_mask_inputs((AttentionMask){.valid_lens = valid_lens}, x + 3);
-    for (int i = 0; i < 3; i++)
-        if (x[i] && !tensor_is_contiguous(x[i])) x[i] = ag_contiguous(x[i]);
+    for (int i = 0; i < 3; i++) /* what is NULL or was let go is refused by its name */
+        if (x[i] && !x[i]->let_go && !tensor_is_contiguous(x[i]))
+            x[i] = ag_check_ready("additive_scores", x[i]) ? ag_contiguous(x[i]) : NULL;
     return ag_apply(&ag_op_additive_scores, 4, x, &(Attributes){0});
 }

@@ -70,7 +70,9 @@ Tensor *ag_pad_sequence(Tensor **list, int n, double value) {
     if (n < 1 || !list)
         return tensor_fail("pad_sequence: the list is empty: there must be at least one sequence");
     const int64_t length = longest(list, n), bytes = n * (int64_t)sizeof(Tensor *);
-    if (length < 0 || !tensor_check_value("pad_sequence", list[0]->dtype, value)) return NULL;
+    if (length < 0 || !tensor_check_value("pad_sequence", list[0]->dtype, value) ||
+        !ag_check_ready("pad_sequence", list[0]))
+        return NULL;
     Tensor **rows = tensor_cache_alloc(bytes);
     if (!rows) return NULL;
     for (int i = 0; i < n; i++)
