@@ -108,9 +108,6 @@ static inline const char *node_name(const Node *n) { return op_name(n->op, &n->a
 
 /* Stores the parts of a mask in in[0] to in[3], as inputs of a node. */
 void ag_mask_inputs(AttentionMask mask, Tensor **in);
-/* The kernels add one tensor to the scores. So of a mask with a window and a bias, the sum of both
- * takes the place of the bias. */
-AttentionMask ag_mask_joined(const char *who, AttentionMask mask, Shape scores, DType dtype);
 /* For forward: checks the mask of node n and computes how many keys valid_lens and causal allow for
  * each query. The parts of the mask are the inputs from first to first + 3. Returns a new
  * reference, or NULL with an error. */

@@ -118,12 +118,13 @@ DEFINE_OP(attention,
           .reads = READS_INPUTS | READS_OUT, .draws = DRAWS + 1,
           .grad_fn = "ScaledDotProductAttentionBackward0");
 
-/* x with a last stride of 1, as the kernels need it. An x that is too large is not copied: forward
- * refuses it. */
+/* x with a last stride of 1, as the kernels need it. An x that is too large or was let go is not
+ * copied: it is refused. */
 static Tensor *with_dense_rows(Tensor *x) {
     const int last = x ? x->shape.ndim - 1 : -1;
-    if (last < 0 || x->stride[last] == 1 || !tensor_shape_fits(x->shape, 4096)) return x;
-    return ag_contiguous(x);
+    if (last < 0 || x->stride[last] == 1 || x->let_go || !tensor_shape_fits(x->shape, 4096))
+        return x;
+    return ag_check_ready("attention", x) ? ag_contiguous(x) : NULL;
 }
 
 OP_TEXT(attention_scaled) = {
@@ -140,8 +141,6 @@ Tensor *ag_attention_scaled(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask,
                            dropout);
     Tensor *in[7] = {q, k, v};
     for (int i = 0; i < 3; i++) in[i] = with_dense_rows(in[i]);
-    if (mask.window && mask.bias && q && k && v && check_shapes(q, k, v))
-        mask = ag_mask_joined("attention", mask, tensor_attention_scores(q, k), q->dtype);
     ag_mask_inputs(mask, in + MASK);
     const Attributes at = {.scale = scale, .dropout = dropout, .causal = mask.causal};
     return ag_apply(&ag_op_attention, 7, in, &at);

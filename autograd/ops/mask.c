@@ -87,18 +87,6 @@ void ag_mask_inputs(AttentionMask mask, Tensor **in) {
     in[3] = mask.bias;
 }
 
-AttentionMask ag_mask_joined(const char *who, AttentionMask mask, Shape scores, DType dtype) {
-    const bool both = mask.window && mask.bias && tensor_check_readable(who, mask.window) &&
-                      tensor_check_readable(who, mask.bias);
-    if (!both || !ag_mask_fits(who, mask, scores, dtype)) return mask;
-    Tensor *window = (Tensor *)mask.window; /* (windows, Q, K) */
-    const int64_t times = scores.dim[0] / window->shape.dim[0];
-    Tensor *of_batches = ag_repeat(window, SHAPE(times, 1, 1)); /* (B, Q, K) */
-    mask.bias = ag_add(mask.bias, ag_unsqueeze(of_batches, 1)); /* (B, 1, Q, K), or of the heads */
-    mask.window = NULL;
-    return mask;
-}
-
 /* The mask whose parts are the inputs from first on. additive_scores has only the first part. */
 static AttentionMask mask_at(const Node *n, int first, bool causal) {
     Tensor *part[4] = {NULL};

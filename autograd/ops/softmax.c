@@ -116,9 +116,6 @@ const Op ag_op_masked_softmax = {
 
 Tensor *ag_attention_weights(Tensor *scores, double scale, AttentionMask mask, int64_t num_heads) {
     Tensor *in[5] = {scores};
-    if (mask.window && mask.bias && scores && check_scores(scores, num_heads))
-        mask = ag_mask_joined("masked_softmax", mask, shape_with_heads(scores->shape, num_heads),
-                              scores->dtype);
     ag_mask_inputs(mask, in + 1);
     const Attributes at = {.scale = scale, .num_heads = num_heads, .causal = mask.causal};
     return ag_apply(&ag_op_masked_softmax, 5, in, &at);

@@ -241,11 +241,13 @@ static void gradient_of_tile(int64_t n, int64_t w, float *dp, const float *p, co
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
-/* Do keep and bias allow query i to attend to key j? */
+/* Do keep, bias and window allow query i to attend to key j? */
 static bool is_kept(const AttentionHead *a, int64_t i, int64_t j) {
     const float *bias = a->bias;
+    const float *window = a->window;
     return (!a->keep || a->keep[i * a->keep_row + j * a->keep_column]) &&
-           (!bias || bias[i * a->bias_row + j * a->bias_column] != -INFINITY);
+           (!bias || bias[i * a->bias_row + j * a->bias_column] != -INFINITY) &&
+           (!window || window[i * a->window_row + j * a->window_column] != -INFINITY);
 }
 
 static bool sees_any(const AttentionHead *a, int64_t i) {
@@ -254,21 +256,23 @@ static bool sees_any(const AttentionHead *a, int64_t i) {
     return false;
 }
 
-/* The scores of n keys from `first` on with a block's queries: x (n, width) = k scale q' + bias,
- * -inf where the key is masked. */
+/* The scores of n keys from `first` on with a block's queries: x (n, width) = k scale q' + bias
+ * + window, -inf where the key is masked. */
 static void score_tile(const Pass *pass, const Block *q, int64_t first, int64_t n) {
     const AttentionHead *a = pass->of;
     const Matrix x = pass->weights;
     const float *bias = a->bias;
+    const float *window = a->window;
     bool cut = false;
     multiply(n, pass->width, a->D, x, false, rows_from(pass->keyed[KEY], first), q->q_t);
     for (int64_t r = 0; r < q->rows; r++) {
         const int64_t i = q->from + r;
         cut = cut || q->length[r] < first + n;
-        if (!a->keep && !bias) continue;
+        if (!a->keep && !bias && !window) continue;
         for (int64_t j = 0; j < n; j++) {
             float *score = x.data + j * x.row + r;
             if (bias) *score += bias[i * a->bias_row + (first + j) * a->bias_column];
+            if (window) *score += window[i * a->window_row + (first + j) * a->window_column];
             if (!is_kept(a, i, first + j)) *score = -INFINITY;
         }
     }

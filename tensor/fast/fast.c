@@ -457,14 +457,13 @@ static void log_softmax_dx_f32(int64_t n, void *const *data, double s) {
     else VECTOR_LOOP(dx[i] = dy[i] - exp_float(y[i]) * all);
 }
 
-/* y = allowed ? x : other; selected, never multiplied */
-static void select_allowed(int64_t n, float *y, const float *px, const bool *mask,
-                           const float *bias, float other) {
+/* y = allowed ? y : other; selected, never multiplied */
+static void select_allowed(int64_t n, float *y, const bool *mask, const float *bias,
+                           const float *window, float other) {
     const unsigned char *keep = (const unsigned char *)mask;
-    if (keep) VECTOR_LOOP(const float x = px[i]; y[i] = keep[i] ? x : other);
-    if (bias)
-        VECTOR_LOOP(const float x = keep ? y[i] : px[i], b = bias[i];
-                    y[i] = b != -INFINITY ? x : other);
+    if (keep) VECTOR_LOOP(const float x = y[i]; y[i] = keep[i] ? x : other);
+    if (bias) VECTOR_LOOP(const float x = y[i], b = bias[i]; y[i] = b != -INFINITY ? x : other);
+    if (window) VECTOR_LOOP(const float x = y[i], b = window[i]; y[i] = b != -INFINITY ? x : other);
 }
 
 static void masked_softmax_f32(int64_t row, void *const *data, double s) {
@@ -474,13 +473,15 @@ static void masked_softmax_f32(int64_t row, void *const *data, double s) {
     const int64_t n = MIN(length, row); /* the weights after the first n are 0 */
     const bool *keep = data[3];
     const float *bias = data[4];
+    const float *window = data[5];
     const float scale_x = (float)s;
     if (bias) VECTOR_LOOP(y[i] = bias[i] + scale_x * x[i]);
     else VECTOR_LOOP(y[i] = scale_x * x[i]);
-    select_allowed(n, y, y, keep, bias, -INFINITY);
+    if (window) VECTOR_LOOP(y[i] += window[i]);
+    select_allowed(n, y, keep, bias, window, -INFINITY);
     const float by = 1 / exps(n, y, y, largest(n, y));
     PRODUCT_LOOP(y[i], y[i], by);
-    select_allowed(n, y, y, keep, bias, 0);
+    select_allowed(n, y, keep, bias, window, 0);
     memset(y + n, 0, (size_t)(row - n) * sizeof *y);
 }
 

@@ -102,8 +102,8 @@ static AttentionHead head_of(const AttentionOperands *a, int64_t i) {
     }
     if (mask->window) {
         const Tensor *w = mask->window;
-        head.bias = matrix_of(w, i / H % w->shape.dim[0], &head.bias_row);
-        head.bias_column = w->stride[2];
+        head.window = matrix_of(w, i / H % w->shape.dim[0], &head.window_row);
+        head.window_column = w->stride[2];
     }
     if (mask->bias) {
         const Tensor bias = tensor_expanded(mask->bias, s);

@@ -5,7 +5,7 @@
 #include "../operations/operations.h"
 #include "more_kernels.h"
 
-/* dropout(softmax(scale q k' + window or bias)) v where the mask allows: q (B, H, Q, D), k (B, G,
+/* dropout(softmax(scale q k' + window + bias)) v where the mask allows: q (B, H, Q, D), k (B, G,
  * K, D), v (B, G, K, Dv), G divides H, or all without H and G, as if both were 1. */
 typedef struct {
     const Tensor *q, *k, *v;

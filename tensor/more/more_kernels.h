@@ -18,13 +18,14 @@ typedef struct {
     const int64_t *length;         /* (Q): keys at or past it are masked */
     const bool *keep;              /* (Q, K), false: masked; or NULL */
     int64_t keep_row, keep_column; /* strides */
-    const void *bias;              /* (Q, K), added to the scores; -inf: masked; or NULL */
+    const void *bias, *window;     /* (Q, K), added to the scores; -inf: masked; or NULL */
     int64_t bias_row, bias_column; /* strides */
-    double dropout;                /* the probability that a weight is dropped */
-    const bool *drawn;             /* (Q, K): what dropout keeps; NULL: the kernel draws it */
-    Generator *generator;          /* before the head's first draw; the kernel moves it past
-                                    * the last. Without dropout, drawn and generator are NULL */
-    void *y;                       /* forward writes it; backward reads it */
+    int64_t window_row, window_column;
+    double dropout;       /* the probability that a weight is dropped */
+    const bool *drawn;    /* (Q, K): what dropout keeps; NULL: the kernel draws it */
+    Generator *generator; /* before the head's first draw; the kernel moves it past
+                           * the last. Without dropout, drawn and generator are NULL */
+    void *y;              /* forward writes it; backward reads it */
     int64_t y_row;
     double *max, *inverse; /* (Q): the largest score, and 1 / sum exp(score - max), 0 if all keys
                             * are masked. Forward writes them, backward reads them */

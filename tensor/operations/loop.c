@@ -156,7 +156,7 @@ static int64_t bytes_of_rows(int64_t n, int64_t rows) {
 
 /* Calls a row kernel. Strided rows are gathered into the worker's workspace. */
 static void call_on_row(const Walk *walk, void *const *data) {
-    void *place[LOOP_OPERANDS];
+    void *place[LOOP_OPERANDS] = {NULL};
     char *buffer = walk->workspace;
     const int64_t *stride = walk->stride[walk->ndim - 1];
     const int64_t n = walk->size[walk->ndim - 1];
@@ -190,7 +190,7 @@ static void copy_row(const Walk *walk, void *const *data) {
  * for all rows along the dimension before the last (one if there is no such dimension). */
 static void run(Walk *walk) {
     int64_t index[TENSOR_MAX_DIMS] = {0};
-    void *data[LOOP_OPERANDS];
+    void *data[LOOP_OPERANDS] = {NULL};
     int64_t step[LOOP_OPERANDS]; /* bytes from a row to the next */
     const int outer = walk->ndim - 2;
     const int64_t rows = outer < 0 ? 1 : walk->size[outer];
@@ -323,6 +323,7 @@ void tensor_loop_costly_rows(Kernel *kernel, int dim, int n, const Tensor *const
                              double operations) {
     Walk walk;
     int strided = 0;
+    while (!x[n - 1]) n--; /* absent operands at the end are NULL for the kernel in any case */
     tensor_walk_start(&walk, n, x, 0);
     swap_dims(&walk, dim, walk.ndim - 1);
     for (int i = 0; i < n; i++) walk.is_row[i] = is_row(&walk, x[i], dim);

@@ -66,18 +66,19 @@ void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, d
     const int64_t windows = mask->window ? mask->window->shape.dim[0] : 1;
     const Shape shape = SHAPE(s.dim[0] / windows, windows, s.dim[1], s.dim[2], s.dim[3]);
     const Tensor lengths = tensor_expanded(mask->lengths, s);
-    Tensor view[5] = {in_windows(y, shape), in_windows(x, shape), in_windows(&lengths, shape)};
+    Tensor view[6] = {in_windows(y, shape), in_windows(x, shape), in_windows(&lengths, shape)};
     view[2].shape.dim[4] = 1; /* a number for each row */
     if (mask->keep) {
         const Tensor keep = tensor_expanded(mask->keep, s);
         view[3] = in_windows(&keep, shape);
     }
-    if (mask->window) view[4] = window_in(mask->window, shape);
     if (mask->bias) {
         const Tensor bias = tensor_expanded(mask->bias, s);
         view[4] = in_windows(&bias, shape);
     }
-    const Tensor *const operand[] = {&view[0], &view[1], &view[2], mask->keep ? &view[3] : NULL,
-                                     view[4].data ? &view[4] : NULL};
-    tensor_loop_rows(tensor_kernels()->masked_softmax[y->dtype], 4, 5, operand, scale);
+    if (mask->window) view[5] = window_in(mask->window, shape);
+    const Tensor *operand[6] = {NULL};
+    for (int i = 0; i < 6; i++)
+        if (view[i].data) operand[i] = &view[i];
+    tensor_loop_rows(tensor_kernels()->masked_softmax[y->dtype], 4, 6, operand, scale);
 }

@@ -81,8 +81,7 @@ Tensor tensor_transposed(const Tensor *x);
 /* x broadcast to the shape: a view without a reference, only for kernels. */
 Tensor tensor_expanded(const Tensor *x, Shape shape);
 
-/* A mask over scores (B, H, Q, K), for the kernels. keep, window and bias may be NULL; one of the
- * last two is. */
+/* A mask over scores (B, H, Q, K), for the kernels. keep, window and bias may be NULL. */
 typedef struct {
     Shape scores;
     const Tensor *lengths; /* of tensor_mask_lengths */
@@ -94,7 +93,7 @@ typedef struct {
 /* How many keys each query may attend to, for valid_lens (B), (B, Q) or NULL, and causal: I64,
  * (B, 1, Q, 1), or (1, 1, Q, 1) if valid_lens is NULL. */
 Tensor *tensor_mask_lengths(const Tensor *valid_lens, bool causal, Shape scores);
-/* y = softmax(scale x + window or bias) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B
+/* y = softmax(scale x + window + bias) where the mask allows, 0 elsewhere; both (B, H, Q, K) or (B
  * H, Q, K) */
 void tensor_masked_softmax(const Mask *mask, const Tensor *y, const Tensor *x, double scale);
 

@@ -654,6 +654,114 @@ START_TEST(a_query_that_sees_nothing) {
 }
 END_TEST
 
+/* The queries, keys and values of two heads, (2, 1, D), (2, 2, D) and (2, 2, D), in this order. */
+typedef Tensor *Pool(void *module, Tensor *const *x, AttentionMask mask);
+static Tensor *pool_fused(void *none, Tensor *const *x, AttentionMask mask) {
+    (void)none;
+    return ag_attention(x[0], x[1], x[2], mask, 0);
+}
+static Tensor *pool_composed(void *none, Tensor *const *x, AttentionMask mask) {
+    (void)none;
+    return composed(x[0], x[1], x[2], mask, 0);
+}
+static Tensor *pool_dot_product(void *module, Tensor *const *x, AttentionMask mask) {
+    return nn_dot_product_attention_forward(module, x[0], x[1], x[2], mask);
+}
+static Tensor *pool_additive(void *module, Tensor *const *x, AttentionMask mask) {
+    return nn_additive_attention_forward(module, x[0], x[1], x[2], mask);
+}
+static Tensor *pool_multi_head(void *module, Tensor *const *x, AttentionMask mask) {
+    return nn_multi_head_attention_forward(module, x[0], x[1], x[2], mask);
+}
+static Pool *const pools[] = {pool_fused,    pool_composed,   pool_dot_product,
+                              pool_additive, pool_multi_head, pool_multi_head};
+
+static void *module_of_pool(int i) {
+    if (i == 2) return nn_dot_product_attention_new(0);
+    if (i == 3) return nn_additive_attention_new(3, 0);
+    if (i < 4) return NULL;
+    return nn_multi_head_attention_new(
+        (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .fused = i == 5});
+}
+
+/* The output, and the gradients of the inputs and of the bias. */
+static void run_pool(Pool *pool, void *module, Tensor *const *x, AttentionMask mask,
+                     Tensor **result) {
+    tape_begin();
+    Tensor *y = pool(module, x, mask);
+    ck_assert_msg(ag_backward(ag_sum(ag_square(y))), "%s", tensor_error());
+    result[0] = tensor_to(y, y->dtype);
+    for (int i = 0; i < 3; i++) {
+        result[1 + i] = x[i]->grad;
+        x[i]->grad = NULL;
+    }
+    result[4] = mask.bias ? mask.bias->grad : NULL;
+    if (mask.bias) mask.bias->grad = NULL;
+    if (module) ck_assert(nn_zero_grad(module));
+    tape_end();
+}
+
+static void expect_masked(Pool *pool, void *module, Tensor *const *x, AttentionMask mask,
+                          Tensor *const *expected) {
+    static const char *const what[] = {"the result", "dq", "dk", "dv"};
+    Tensor *got[5];
+    run_pool(pool, module, x, mask, got);
+    for (int i = 0; i < 4; i++) expect_close(what[i], got[i], expected[i], 1e-6);
+    EXPECT_ELEMENTS(got[4], 0, 0);
+    release_all(got, 5);
+}
+
+/* A part masks key 1; the window and the bias add anything to its score. The result is that of keep
+ * alone. _i: which pool, and the type. */
+START_TEST(a_key_that_one_part_masks_is_masked) {
+    enum { CAUSES, LENGTHS, KEEPS, WINDOWS, BIASES, ALL, ADDS = 5 };
+    static const double none = -HUGE_VAL, adds[ADDS] = {0, 1, (double)NAN, HUGE_VAL, -HUGE_VAL};
+    tensor_set_default_dtype(_i % 2 ? F64 : F32);
+    void *module = module_of_pool(_i / 2);
+    Tensor *x[3], *expected[5];
+    for (int i = 0; i < 3; i++) x[i] = ag_requires_grad(tensor_randn(SHAPE(2, i ? 2 : 1, 4)));
+    Tensor *keep = tensor_from_bools(SHAPE(2), (bool[]){true, false});
+    Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 1});
+    run_pool(pools[_i / 2], module, x, (AttentionMask){.keep = keep}, expected);
+    for (int run = 0; run < ALL * ADDS * ADDS; run++) {
+        const int part = run % ALL;
+        const double w = part == WINDOWS ? none : adds[run / ALL % ADDS];
+        const double b = part == BIASES ? none : adds[run / ALL / ADDS];
+        Tensor *window = tensor_from_doubles(SHAPE(1, 1, 2), (double[]){0, w});
+        Tensor *bias = ag_requires_grad(tensor_from_doubles(SHAPE(1, 2), (double[]){0, b}));
+        const AttentionMask mask = {part == LENGTHS ? lens : NULL, part == KEEPS ? keep : NULL,
+                                    window, bias, part == CAUSES};
+        expect_masked(pools[_i / 2], module, x, mask, expected);
+        RELEASE(window, bias);
+    }
+    RELEASE(keep, lens);
+    release_all(x, 3);
+    release_all(expected, 5);
+    if (module) nn_free(module);
+    tensor_set_default_dtype(F64);
+}
+END_TEST
+
+/* The error and the tape name what was called, not what a part of the mask would be made of. */
+START_TEST(a_mask_of_two_parts_is_one_line) {
+    Tensor *x = tensor_randn(SHAPE(2, 2, 3));
+    Tensor *turned = tensor_view_transpose(x, 1, 2);
+    Tensor *window = tensor_randn(SHAPE(2, 2, 2));
+    const AttentionMask mask = {.window = window, .bias = LEAF(SHAPE(2), 0, 1)};
+    FAILS(ag_attention(x, x, x, mask, 0),
+          "attention: no tape is open: call tape_begin or tape_begin_no_grad first");
+    FAILS(ag_attention(turned, turned, turned, NO_MASK, 0),
+          "attention: no tape is open: call tape_begin or tape_begin_no_grad first");
+    FAILS(ag_attention_weights(window, 1, mask, 1),
+          "masked_softmax: no tape is open: call tape_begin or tape_begin_no_grad first");
+    tape_begin();
+    ag_attention_weights(window, 1, mask, 1);
+    ck_assert_int_eq(tape_mark(), 1);
+    tape_end();
+    RELEASE(x, turned, window, mask.bias);
+}
+END_TEST
+
 /* In a window only -inf masks a key. A NaN masks nothing: the result of its query is NaN. */
 START_TEST(a_window_of_nan_is_no_mask) {
     const double nan_ = (double)NAN, none = -(double)INFINITY;
@@ -1133,8 +1241,9 @@ int main(void) {
     TCase *ignored = add_framed_case(suite, "ignored");
     add_tests(ignored, nothing_ignored_leaks, padding_may_be_anything,
               additive_scores_past_the_lengths, a_query_that_sees_nothing,
-              a_window_of_nan_is_no_mask, a_window_of_the_largest_floats,
-              the_lowest_scores_are_finite);
+              a_mask_of_two_parts_is_one_line, a_window_of_nan_is_no_mask,
+              a_window_of_the_largest_floats, the_lowest_scores_are_finite);
+    tcase_add_loop_test(ignored, a_key_that_one_part_masks_is_masked, 0, 2 * COUNT(pools));
     tcase_add_loop_test(ignored, a_lost_query_leaves_alone_what_it_ignores, 0, 4 * MASKS);
     tcase_add_loop_test(ignored, one_key_alone_has_no_gradient, 0, 4);
     add_tests(ignored, what_nobody_attends_to_may_be_anything, keys_that_nobody_asks);

@@ -54,7 +54,7 @@ static const Entry entries[] = {
     {"logsumexp", MORE_FIELD(logsumexp), "Ff", 1, 0, -3, 3},
     {"log_softmax", MORE_FIELD(log_softmax), "ff", 1, 0, -3, 3},
     {"log_softmax_dx", MORE_FIELD(log_softmax_dx), "fff", 1, 0, -3, 0},
-    {"masked_softmax", CORE_FIELD(masked_softmax), "ffLmn", 1, 0.7, -3, 3},
+    {"masked_softmax", CORE_FIELD(masked_softmax), "ffLmnn", 1, 0.7, -3, 3},
     {"masked_softmax_dx", CORE_FIELD(masked_softmax_dx), "fff", 1, 0.7, -1, 1},
     {"cross_entropy", CORE_FIELD(cross_entropy), "FfTDD", 1, 0, -3, 3},
     {"cross_entropy_dx", CORE_FIELD(cross_entropy_dx), "ffTDDF", 1, 3, -2, 2},
@@ -360,7 +360,7 @@ static const struct {
     int64_t Q, K, D, Dv;
 } heads[] = {{1, 1, 1, 1},      {3, 5, 2, 4},    {16, 16, 8, 8},     {17, 33, 5, 3},
              {64, 256, 16, 16}, {65, 257, 7, 9}, {130, 300, 20, 33}, {300, 40, 16, 16}};
-enum { KEEP = 1, BIAS = 2, LENGTHS = 4, DROPOUT = 8, ODD = 16, PARTS = 32 };
+enum { KEEP = 1, BIAS = 2, LENGTHS = 4, DROPOUT = 8, ODD = 16, WINDOW = 32, PARTS = 64 };
 
 typedef struct {
     float *y, *dq, *dk, *dv, *dbias;
@@ -459,13 +459,17 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     float *v = floats_drawn(K * (Dv + gap), -2, 2);
     float *dy = floats_drawn(Q * (Dv + gap), -1, 1);
     float *bias = floats_drawn(Q * K, -1, 1);
+    float *window = floats_drawn(Q * K, -1, 1);
     bool *keep = malloc((size_t)(Q * K));
     int64_t *length = malloc((size_t)Q * sizeof *length);
     Generator generator;
     tensor_generator_seed(&generator, draw(1000));
     for (int64_t i = 0; i < Q * K; i++) {
         keep[i] = draw(5) > 0;
-        if (draw(9) == 0) bias[i] = -INFINITY;
+        float *masking = draw(2) ? bias : window, *other = masking == bias ? window : bias;
+        if (draw(6) > 0) continue;
+        masking[i] = -INFINITY; /* whatever the other part says */
+        if (parts & BIAS && parts & WINDOW && draw(2)) other[i] = draw(2) ? NAN : INFINITY;
     }
     for (int64_t i = 0; i < Q; i++) length[i] = parts & LENGTHS ? draw((uint32_t)K + 1) : K;
     if (parts & LENGTHS && Q > 2) {
@@ -494,6 +498,11 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
         head.bias_row = K;
         head.bias_column = 1;
     }
+    if (parts & WINDOW) {
+        head.window = window;
+        head.window_row = K;
+        head.window_column = 1;
+    }
     if (parts & DROPOUT) head.dropout = 0.3;
     HeadResults r[TABLES];
     const float *got[5][TABLES];
@@ -519,6 +528,7 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     free(v);
     free(dy);
     free(bias);
+    free(window);
     free(keep);
     free(length);
 }
@@ -723,7 +733,7 @@ START_TEST(masked_elements_are_not_read) {
                 if (j >= length || !keep[j] || window[j] == -INFINITY) x[1][j] = NAN;
             }
             for (int f = 0; f < 2; f++) {
-                void *data[] = {y[f], x[f], (void *)(uintptr_t)&length, keep, window};
+                void *data[] = {y[f], x[f], (void *)(uintptr_t)&length, keep, NULL, window};
                 tables[t]->masked_softmax[F32](N, data, 1);
             }
             double sum = 0;
