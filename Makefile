@@ -171,9 +171,6 @@ $(BUILD)/obj/tensor/fast/%.o $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(fil
 $(BUILD)/obj/tensor/kernels/plain.o: SPEED =
 $(BUILD)/obj/tensor/operations/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
-# In matmul.c the compiler may fuse: the sums of a product are chains of fused multiply-adds. With a
-# sanitizer nothing is fused, because its checks would stand between some products and sums.
-$(BUILD)/obj/tensor/fast/matmul.%.o: MORE = $(if $(findstring sanitize,$(CFLAGS)),,-ffp-contract=fast)
 $(BUILD)/obj/tensor/fast/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
 # The library runs in threads with little stack (tests/suites/library/test_stacks.c); at -O0 each temporary has a place
 # of its own there.

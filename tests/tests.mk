@@ -21,7 +21,7 @@ BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
 MEASURE  = $(call objects,tests/bench/common.c) \
            $(foreach isa,$(ISAS),$(BUILD)/obj/tests/bench/common_peak.$(isa).o)
 FUZZERS  = $(BUILD)/fuzz/files
-BESIDE   = $(BUILD)/tests/differential/runner
+BESIDE   = $(patsubst %,$(BUILD)/tests/%,differential/runner tools/digits)
 TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(call files,tests/fuzz/target_*.c))
 
 tests: suites

@@ -27,7 +27,7 @@
  * and each takes four cycles, so at least eight multiplications must run at the same time: a tile
  * that is one vector wide has up to NARROW_ROWS rows. EACH_TILE(DO) lists the tiles: DO(rows,
  * vectors) ... */
-#if defined __AVX512F__ /* intrinsics: a store under a mask, a load of 16 bytes into one lane */
+#if defined __AVX512F__ /* intrinsics: VECTOR_FMA, masked stores, 16 bytes into one lane */
 #include <immintrin.h>
 #define WIDTH     64
 #define LANES_F32 16
@@ -39,6 +39,7 @@
 #define STORE_MASKED(x)                                                                            \
     _Generic(*(x), float : _mm512_mask_storeu_ps, double : _mm512_mask_storeu_pd)
 #elif defined __AVX2__
+#include <immintrin.h>
 #define WIDTH         32
 #define LANES_F32     8
 #define LANES_F64     4
@@ -46,6 +47,7 @@
 #define VECTORS       2
 #define EACH_TILE(DO) ROW_COUNTS_12(DO, 1) ROW_COUNTS_6(DO, 2)
 #elif defined __aarch64__ /* NEON */
+#include <arm_neon.h>
 #define WIDTH     16
 #define LANES_F32 4
 #define LANES_F64 2
@@ -68,13 +70,24 @@
 #define ROW_COUNTS_12(DO, vectors)                                                                 \
     DO(12, vectors) DO(11, vectors) DO(10, vectors) DO(9, vectors) ROW_COUNTS_8(DO, vectors)
 
-/* a b + c, rounded once if the instruction set can do that. Each kind of machine has its macro. */
+/* a b + c, rounded once if the instruction set can do that. Each kind of machine has its macro.
+ * VECTOR_FMA is for vectors: compilers fuse a product and a sum by themselves only at some -O
+ * levels, and the digits of a result depend on no level. */
 #if defined __FMA__ || defined __ARM_FEATURE_FMA || defined __FP_FAST_FMAF
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #define FUSES        1
 #else
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define FUSES        0
+#endif
+#if defined __AVX512F__
+#define VECTOR_FMA(a, b, c)                                                                        \
+    _Generic((c)[0], float : _mm512_fmadd_ps, double : _mm512_fmadd_pd)(a, b, c)
+#elif defined __AVX2__
+#define VECTOR_FMA(a, b, c)                                                                        \
+    _Generic((c)[0], float : _mm256_fmadd_ps, double : _mm256_fmadd_pd)(a, b, c)
+#elif defined __aarch64__
+#define VECTOR_FMA(a, b, c) _Generic((c)[0], float : vfmaq_f32, double : vfmaq_f64)(c, a, b)
 #endif
 
 /* The global names of an instruction set: tensor_matmul_f32_avx2. */

@@ -30,6 +30,7 @@
  * would take more time than it saves. */
 #include "isa.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A loop gets one copy for all strides. */

@@ -436,6 +436,37 @@ const Sample *samples_without_elements(void) {
     return listed(&list, append_empty);
 }
 
+/* clang-format off */
+const Sample *large_samples(void) {
+    static const Sample list[] = {
+        {"softmax", 1, {R(9, 9000)}, {1}},
+        {"softmax", 1, {R(9000, 9)}, {0}},
+        {"log_softmax", 1, {R(9, 9000)}, {1}},
+        {"masked_softmax", 2, {R(3, 3, 9000), L(3, 3)}, {0}},
+        {"masked_softmax", 3, {R(1, 1, 3, 9000), M(9000), C(1, 3, 9000)}, {1, 1, 1, 6}},
+        {"cross_entropy", 2, {R(9, 9000), I(9)}, {-100, REDUCE_MEAN}},
+        {"layer_norm", 3, {R(9, 9000), R(9000), R(9000)}, {1e-5}},
+        {"layer_norm", 3, {R(9000, 90), R(90), R(90)}, {1e-5}},
+        {"sum_dims", 1, {R(90, 900)}, {0, 1, 0}},
+        {"sum_dims", 1, {R(90, 900)}, {0, 1, 1}},
+        {"var_dim", 1, {R(9, 9000)}, {1, 0}},
+        {"logsumexp", 1, {R(9, 9000)}, {1}},
+        {"max_dim", 1, {R(9, 9000)}, {1, 0}},
+        {"mul", 2, {R(90, 900), R(900)}, {0}},
+        {"gelu", 1, {R(90, 900)}, {0}},
+        {"bmm", 2, {R(2, 100, 90), R(2, 90, 100)}, {0}},
+        {"matmul", 2, {R(9000), R(9000, 9)}, {0}},
+        {"linear", 3, {R(100, 90), R(110, 90), R(110)}, {0}},
+        {"attention", 3, {R(1, 2, 70, 20), R(1, 2, 300, 20), R(1, 2, 300, 30)}, {0.5, 1}},
+        {"additive_scores", 3, {R(2, 30, 70), R(2, 40, 70), R(1, 70)}, {0}},
+        {"embedding", 2, {R(300, 90), I(30, 30)}, {0}},
+        {"dropout", 1, {R(90, 900)}, {0.5}},
+        {NULL, 0, {NO_INPUT}, {0}},
+    };
+    return list;
+}
+/* clang-format on */
+
 /* Lengths from 0 to K + 1; the K keys are columns of the scores or rows of k. */
 static Tensor *draw_lengths(const Sample *sample, Shape shape) {
     const bool rows = !strcmp(sample->op, "attention");

@@ -156,6 +156,8 @@ typedef struct {
 const Sample *samples(void);
 const Sample *samples_of_composites(void);
 const Sample *samples_without_elements(void);
+/* Inputs so large that the kernels need several blocks; op is NULL at the end. */
+const Sample *large_samples(void);
 
 /* Input i of a sample: random numbers where the op can be differentiated. You own it. */
 Tensor *sample_input(const Sample *sample, int i, DType dtype);

@@ -80,7 +80,7 @@ static void multiply(const Kernels *table, const Matrix *a, const Matrix *b, con
     free(workspace);
 }
 
-/* Is a b + c rounded once? Without optimisation a compiler does not fuse. */
+/* Is a b + c rounded once? */
 static bool fuses(const Kernels *table, DType dtype) {
     const double eps = dtype == F32 ? 0x1p-20 : 0x1p-45;
     Matrix a = matrix_new(dtype, 1, 2, 2), b = matrix_new(dtype, 2, 1, 2);
@@ -249,6 +249,15 @@ START_TEST(products_leave_what_lies_between_rows) {
             free(a.data);
             free(b.data);
         }
+}
+END_TEST
+
+/* At each -O level, and under sanitizers. (The baseline of some machines fuses, too.) */
+START_TEST(vectors_with_fma_fuse) {
+    for (int t = 0; t < isa_count; t++)
+        for (int type = F32; type <= F64; type++)
+            EXPECT(!table_fuses(t + 1) || fuses(isa_tables[t], (DType)type),
+                   "%s: products do not fuse", isa_tables[t]->name);
 }
 END_TEST
 
@@ -512,7 +521,7 @@ int main(void) {
     add_loop_tests(tcase, 2, products_of_every_shape_and_stride, products_of_every_size,
                    products_leave_what_lies_between_rows);
     tcase_add_loop_test(tcase, products_of_distant_columns, 0, 4);
-    add_tests(tcase, a_slice_needs_no_more_room, products_skip_no_zero);
+    add_tests(tcase, vectors_with_fma_fuse, a_slice_needs_no_more_room, products_skip_no_zero);
     tcase_add_loop_test(tcase, products_are_added, 0, 2);
     add_tests(tcase, rows_of_a_product_stand_alone, a_number_times_a_row_is_a_row_of_the_product);
     TCase *large = mark_long(add_framed_case(suite, "large"));

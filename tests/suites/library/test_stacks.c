@@ -99,47 +99,9 @@ END_TEST
 
 /* ---- large ones ---------------------------------------------------------------------------- */
 
-#define LARGE(kind, ...)                                                                           \
-    {                                                                                              \
-        kind, {                                                                                    \
-            sizeof((int64_t[]){__VA_ARGS__}) / 8, { __VA_ARGS__ }                                  \
-        }                                                                                          \
-    }
-#undef R
-#define R(...) LARGE('r', __VA_ARGS__)
-
-/* Inputs so large that the kernels need several blocks. */
-static const Sample large[] = {
-    {"softmax", 1, {R(9, 9000)}, {1}},
-    {"softmax", 1, {R(9000, 9)}, {0}},
-    {"log_softmax", 1, {R(9, 9000)}, {1}},
-    {"masked_softmax", 2, {R(3, 3, 9000), LARGE('l', 3, 3)}, {0}},
-    {"masked_softmax",
-     3,
-     {R(1, 1, 3, 9000), LARGE('m', 9000), LARGE('c', 1, 3, 9000)},
-     {1, 1, 1, 6}},
-    {"cross_entropy", 2, {R(9, 9000), LARGE('i', 9)}, {-100, REDUCE_MEAN}},
-    {"layer_norm", 3, {R(9, 9000), R(9000), R(9000)}, {1e-5}},
-    {"layer_norm", 3, {R(9000, 90), R(90), R(90)}, {1e-5}},
-    {"sum_dims", 1, {R(90, 900)}, {0, 1, 0}},
-    {"sum_dims", 1, {R(90, 900)}, {0, 1, 1}},
-    {"var_dim", 1, {R(9, 9000)}, {1, 0}},
-    {"logsumexp", 1, {R(9, 9000)}, {1}},
-    {"max_dim", 1, {R(9, 9000)}, {1, 0}},
-    {"mul", 2, {R(90, 900), R(900)}, {0}},
-    {"gelu", 1, {R(90, 900)}, {0}},
-    {"bmm", 2, {R(2, 100, 90), R(2, 90, 100)}, {0}},
-    {"matmul", 2, {R(9000), R(9000, 9)}, {0}},
-    {"linear", 3, {R(100, 90), R(110, 90), R(110)}, {0}},
-    {"attention", 3, {R(1, 2, 70, 20), R(1, 2, 300, 20), R(1, 2, 300, 30)}, {0.5, 1}},
-    {"additive_scores", 3, {R(2, 30, 70), R(2, 40, 70), R(1, 70)}, {0}},
-    {"embedding", 2, {R(300, 90), LARGE('i', 30, 30)}, {0}},
-    {"dropout", 1, {R(90, 900)}, {0.5}},
-};
-
 static void *large_ops(void *unused) {
-    for (int i = 0; i < COUNT(large); i++)
-        for (int way = 0; way < 4; way++) run(&large[i], way % 2 ? F64 : F32, way / 2);
+    for (const Sample *s = large_samples(); s->op; s++)
+        for (int way = 0; way < 4; way++) run(s, way % 2 ? F64 : F32, way / 2);
     return unused;
 }
 
