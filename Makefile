@@ -10,6 +10,9 @@
 .DEFAULT_GOAL = all
 VERSION := $(shell sed -n 's/.*define TAPEHEAD_VERSION "\([^"]*\)".*/\1/p' tensor/tensor.h)
 BUILD   = $(if $(CORE),build/core-only,build)
+# What a rule sets for some targets, or this file for some systems, is empty for all others, even if the
+# environment has a variable of that name. (tests/checks/build compares what make reads of the environment.)
+$(foreach name,EXE MORE SONAME SPEED STACK UNALIGN WASM_FIRST WASM_SPEED WRAP,$(eval $(name) =))
 # CPPFLAGS and CFLAGS are for each call of the compiler, LDFLAGS and LDLIBS for each link, LIBDIR,
 # INCLUDEDIR, DOCDIR and DESTDIR for install.
 CFLAGS ?= -O2 -g
@@ -268,7 +271,9 @@ FORCE:
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 endif
 
-# Work on all cores, unless told otherwise or told to clean first.
+# Work on all cores, unless told otherwise, by -j or in the environment, or told to clean first.
 ifeq ($(MAKELEVEL)$(filter clean,$(MAKECMDGOALS)),0)
-MAKEFLAGS += -j$(shell getconf _NPROCESSORS_ONLN)
+TOLD   := $(shell printf '%s\n' "$$MAKEFLAGS" | sed 's/ -- .*//' | grep -E '(^-?| -)[bBdeikLmnpqrRsStvw]*j[0-9]*( |$$)|--jobs')
+CORES  := $(if $(TOLD),,$(shell sh tests/tools/cores))
+MAKEFLAGS += $(CORES:%=-j%)
 endif

@@ -148,7 +148,7 @@ fuzz-libfuzzer: ## RUNS inputs (100,000) of libFuzzer's for each target in tests
 	@$(MAKE) --no-print-directory CC=clang BUILD=$(BUILD)/libfuzzer \
 	    CFLAGS='$(SANITIZE) $(GUIDED)' run-libfuzzer
 run-libfuzzer: $(TARGETS)
-	@printf '%s\n' $^ | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I '{}' sh tests/fuzz/run-target '{}' $(or $(RUNS),100000)
+	@printf '%s\n' $^ | xargs -P "$$(sh tests/tools/cores)" -I '{}' sh tests/fuzz/run-target '{}' $(or $(RUNS),100000)
 
 BROWSER = chromium
 PAGES   = explain additive pronounce llama
