@@ -45,7 +45,7 @@ $(patsubst %,$(BUILD)/tests/test_%,again nudge play probe rule rule_box rule_car
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)
-$(BUILD)/tests/test_alloc_failure: $(call objects,$(call files,examples/explain/rule_*.c) examples/common/mistakes.c) $(JSON)
+$(BUILD)/tests/test_alloc_failure: $(call objects,$(call files,examples/explain/rule_*.c) examples/common/mistakes.c examples/common/put_text.c) $(JSON)
 $(BUILD)/tests/test_exercises $(BUILD)/tests/test_forgeries: $(JSON)
 $(BUILD)/tests/test_forgeries: $(call objects,examples/exercises/process.c examples/exercises/filter.c)
 $(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/submission.c)

@@ -5,6 +5,7 @@
  * line compares its backward with its forward, and fails if the formula is wrong. */
 #include "rule_planted.h"
 
+#include "../common/put_text.h"
 #include "json.h"
 
 #include <stdlib.h>
@@ -245,7 +246,7 @@ static void name_mistake(const Planting *p, PlantedRule *rule, int number, const
     if (!m) return;
     planted_say(p, &use, &rule->kept, m->computes, said);
     said[strlen(said) - 1] = '\0'; /* the full stop */
-    if (n + strlen(said) + 10 < size) snprintf(complaint + n, size - n, ". It is %s", said);
+    if (n + strlen(said) + 10 < size) put_text(complaint, size, ". It is %s", said);
 }
 
 /* Reads the formula, and tries it; false with a complaint or an error. */

@@ -192,7 +192,7 @@ static void at_thread_exit(void *unused) {
  * a thread must not wait for workers: it holds a lock that a worker needs to start. */
 #ifdef _WIN32
 #define AT_THE_END               unused
-#define AT_THREAD_EXIT(function) ((void)(function), NULL)
+#define AT_THREAD_EXIT(function) (false ? (function) : NULL)
 #else
 #define AT_THE_END               destructor
 #define AT_THREAD_EXIT(function) (function)

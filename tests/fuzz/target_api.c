@@ -231,7 +231,7 @@ static void call_op_with_odd_numbers(void) {
     }
 }
 
-static AttentionMask mask(Tensor *const x[3]) {
+static AttentionMask mask(Tensor *const x[4]) {
     const unsigned parts = byte();
     return (AttentionMask){parts & 1 ? x[0] : NULL, parts & 2 ? x[1] : NULL,
                            parts & 4 ? x[2] : NULL, parts & 8 ? x[3] : NULL, parts & 16};
@@ -496,7 +496,15 @@ static void *module_new(enum Kind kind) {
     const int64_t n = whole(), m = whole();
     if (n > 64 || m > 64) return tensor_fail("a module of that size is slow, no fault");
     const bool a = flag(), b = flag();
-    const MultiHeadAttentionConfig config = {n, m, a ? real() : 0, b, m, n, below(4), flag()};
+    const MultiHeadAttentionConfig config = {.num_hiddens = n,
+                                             .num_heads = m,
+                                             .dropout = a ? real() : 0,
+                                             .bias = b,
+                                             .query_size = m,
+                                             .key_size = n,
+                                             .value_size = below(4),
+                                             .fused = flag(),
+                                             .num_kv_heads = below(4)};
     switch (kind) {
     case LINEAR: return nn_linear_new(n, m, a);
     case DROPOUT: return nn_dropout_new(real());
