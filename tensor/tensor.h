@@ -320,6 +320,8 @@ typedef struct {
     NamedTensor *entry;
     int n_metadata;
     Metadata *metadata;
+    int n_unread;
+    Metadata *unread; /* entries of a type that no tensor has: name and type, {"mask", "U8"} */
 } TensorDict;
 
 TensorDict *tensor_dict_new(void);       /* empty, yours */
@@ -335,7 +337,9 @@ const char *tensor_dict_metadata(const TensorDict *dict, const char *key);
 /* The format of Hugging Face's safetensors, for all four types. The entries of a loaded dict have
  * the order of the file, which may differ from the order in which they were set. F16 and BF16 are
  * read as float32, which has the same numbers. An entry of another type (I32, U8, F8_E4M3, ...) is
- * an error that names the entry and its type: convert it in Python before you save. */
+ * not read, but listed in `unread`. It is an error, which names the type, for who wants it:
+ * tensor_dict_get, nn_load, and tensor_save_safetensors, which would lose it. Convert it in Python,
+ * or set another tensor of its name. */
 bool tensor_save_safetensors(const TensorDict *dict, const char *path);
 TensorDict *tensor_load_safetensors(const char *path); /* yours: tensor_dict_free it */
 

@@ -188,12 +188,27 @@ static void add_key(const Transfer *t, char ***keys, int *n, const char *name) {
     else tensor_fail("%s: out of memory for a list of names", t->who);
 }
 
+/* Adds to t->misfits if the entry of e was not read, since no tensor has its type. */
+static bool list_unread(Transfer *t, const Entry *e) {
+    for (int k = 0; k < t->from->n_unread; k++) {
+        char item[sizeof t->misfits.text];
+        if (strcmp(t->from->unread[k].key, e->name) != 0) continue;
+        tensor_snprintf(item, sizeof item, "\"%s\" is %s, which is not read, and should be %s",
+                        tensor_name_text(e->name), tensor_name_text(t->from->unread[k].value),
+                        tensor_dtype_name(e->dtype));
+        list(&t->misfits, item);
+        return true;
+    }
+    return false;
+}
+
 /* Plans the tensor to load for e. A parameter that exists is written in place: the plan is the
  * dict's tensor, or a copy of it if it is a view of the parameter's own bytes. A lazy parameter and
  * state take over a copy, and the second half allocates nothing. */
 static void check_entry(Transfer *t, const Entry *e) {
     const int i = find(t->from, e->name);
-    if (i < 0) add_key(t, &t->keys->missing_keys, &t->keys->num_missing, e->name);
+    if (i < 0 && !list_unread(t, e))
+        add_key(t, &t->keys->missing_keys, &t->keys->num_missing, e->name);
     if (i < 0) return;
     Tensor *x = t->from->entry[i].tensor;
     const Tensor *theta = e->module ? *e->slot : NULL;
@@ -211,12 +226,17 @@ static void load_entry(Transfer *t, const Entry *e) {
     else nn_set_parameter(e->module, e->slot, tensor_retain(x));
 }
 
+static void add_unexpected(Transfer *t, const char *name) {
+    if (!strncmp(name, t->prefix, strlen(t->prefix)))
+        add_key(t, &t->keys->unexpected_keys, &t->keys->num_unexpected, name);
+}
+
+/* Where something does not fit, an entry that was not read may be it, and the load fails anyway. */
 static void list_unexpected(Transfer *t) {
-    for (int i = 0; i < t->from->n; i++) {
-        const char *name = t->from->entry[i].name;
-        if (!t->plan[i] && !strncmp(name, t->prefix, strlen(t->prefix)))
-            add_key(t, &t->keys->unexpected_keys, &t->keys->num_unexpected, name);
-    }
+    for (int i = 0; i < t->from->n; i++)
+        if (!t->plan[i]) add_unexpected(t, t->from->entry[i].name);
+    for (int i = 0; i < t->from->n_unread && t->misfits.n == 0; i++)
+        add_unexpected(t, t->from->unread[i].key);
 }
 
 /* Each of the next two appends to an error message, and returns the new end. */

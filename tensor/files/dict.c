@@ -9,18 +9,23 @@ TensorDict *tensor_dict_new(void) {
     return dict ? dict : tensor_fail("dict_new: out of memory");
 }
 
+static void free_pairs(Metadata *list, int n) {
+    for (int i = 0; i < n; i++) {
+        free(list[i].key);
+        free(list[i].value);
+    }
+    free(list);
+}
+
 void tensor_dict_free(TensorDict *dict) {
     if (!dict) return;
     for (int i = 0; i < dict->n; i++) {
         free(dict->entry[i].name);
         tensor_release(dict->entry[i].tensor);
     }
-    for (int i = 0; i < dict->n_metadata; i++) {
-        free(dict->metadata[i].key);
-        free(dict->metadata[i].value);
-    }
+    free_pairs(dict->metadata, dict->n_metadata);
+    free_pairs(dict->unread, dict->n_unread);
     free(dict->entry);
-    free(dict->metadata);
     free(dict);
 }
 
@@ -50,11 +55,11 @@ bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x) {
     return copy != NULL;
 }
 
-bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *value) {
-    Metadata *longer = tensor_list_reserve(dict->metadata, dict->n_metadata, sizeof *longer);
-    if (longer) dict->metadata = longer;
+bool tensor_pair_append(Metadata **list, int *n, const char *key, const char *value) {
+    Metadata *longer = tensor_list_reserve(*list, *n, sizeof *longer);
+    if (longer) *list = longer;
     Metadata pair = {longer ? copy_of(key) : NULL, longer ? copy_of(value) : NULL};
-    if (pair.key && pair.value) dict->metadata[dict->n_metadata++] = pair;
+    if (pair.key && pair.value) (*list)[(*n)++] = pair;
     else {
         free(pair.key);
         free(pair.value);
@@ -70,6 +75,29 @@ static void *find(void *list, int n, size_t size, const char *name) {
     return NULL;
 }
 
+/* Advice for a user of PyTorch whose file has a type that we do not read. */
+static const char *conversion(const char *type) {
+    if (*type == 'F' || *type == 'B') return "; in PyTorch, save x.float()";
+    return *type == 'I' || *type == 'U' ? "; in PyTorch, save x.long()" : "";
+}
+
+void *tensor_fail_unread(const char *function, const Metadata *entry) {
+    return tensor_fail("%s: the type of \"%s\" is %s: only F16, BF16, F32, F64, I64 and BOOL are "
+                       "read%s",
+                       function, tensor_name_text(entry->key), tensor_name_text(entry->value),
+                       conversion(entry->value));
+}
+
+/* A tensor takes the place of an entry that was not read. */
+static bool forget_unread(TensorDict *dict, const char *name) {
+    Metadata *entry = find(dict->unread, dict->n_unread, sizeof *entry, name);
+    if (!entry) return true;
+    free(entry->key);
+    free(entry->value);
+    *entry = dict->unread[--dict->n_unread];
+    return true;
+}
+
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
     const char *op = "dict_set";
     if (!tensor_check_given(op, "dict", dict) || !tensor_check_readable(op, x) ||
@@ -78,7 +106,7 @@ bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x) {
     if (!strcmp(name, "__metadata__"))
         return tensor_fail("dict_set: the name __metadata__ is taken by the metadata");
     NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
-    if (!entry) return tensor_dict_append(dict, name, x);
+    if (!entry) return tensor_dict_append(dict, name, x) && forget_unread(dict, name);
     tensor_retain(x); /* before the release, because x may be the old tensor */
     tensor_release(entry->tensor);
     entry->tensor = x;
@@ -91,6 +119,8 @@ Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
         return NULL;
     const NamedTensor *entry = find(dict->entry, dict->n, sizeof *entry, name);
     if (entry) return entry->tensor;
+    const Metadata *unread = find(dict->unread, dict->n_unread, sizeof *unread, name);
+    if (unread) return tensor_fail_unread("dict_get", unread);
     return tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
 }
 
@@ -100,7 +130,7 @@ bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *val
         !check_text(op, "value", value))
         return false;
     Metadata *pair = find(dict->metadata, dict->n_metadata, sizeof *pair, key);
-    if (!pair) return tensor_dict_append_metadata(dict, key, value);
+    if (!pair) return tensor_pair_append(&dict->metadata, &dict->n_metadata, key, value);
     char *copy = copy_of(value);
     if (!copy) return false;
     free(pair->value);

@@ -125,8 +125,11 @@ void tensor_buffer_print_shape(Buffer *buffer, Shape shape);
 
 /* Reallocates list, an array of n structs, so that one more fits; NULL and an error on failure. */
 void *tensor_list_reserve(void *list, int n, size_t size);
-/* These two functions do not look for an older entry of the same name. */
+/* These two functions do not look for an older entry of the same name. A list of pairs is one of
+ * metadata, or of entries that were not read. */
 bool tensor_dict_append(TensorDict *dict, const char *name, Tensor *x);
-bool tensor_dict_append_metadata(TensorDict *dict, const char *key, const char *value);
+bool tensor_pair_append(Metadata **list, int *n, const char *key, const char *value);
+/* Makes the error about an entry of dict->unread. */
+void *tensor_fail_unread(const char *function, const Metadata *entry);
 
 #endif

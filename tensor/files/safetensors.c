@@ -12,6 +12,9 @@
  * The reader accepts what the format's own reader in Rust accepts, so the metadata may be null, and
  * an entry may have more keys, of any value, which are ignored.
  *
+ * An entry whose type no tensor has stops only who wants it: its name and its type go to the dict's
+ * list of what was not read.
+ *
  * The reader trusts nothing. A header has at most 100 MB. The entries must cover the data without a
  * gap or an overlap. Memory for an entry is allocated only after the check that the file has its
  * bytes. */
@@ -93,6 +96,7 @@ bool tensor_save_safetensors(const TensorDict *dict, const char *path) {
     if (!tensor_check_given("save_safetensors", "dict", dict)) return false;
     if (dict->n_metadata > METADATA_MAX) /* load_safetensors would refuse the file */
         return tensor_fail("save_safetensors: there are more than %d metadata", METADATA_MAX);
+    if (dict->n_unread) return tensor_fail_unread("save_safetensors", dict->unread);
     NamedTensor *sorted = malloc(((size_t)dict->n + 1) * sizeof *sorted);
     if (!sorted) return tensor_fail("save_safetensors: out of memory for a list of names");
     for (int i = 0; i < dict->n; i++) sorted[i] = dict->entry[i];
@@ -118,7 +122,8 @@ typedef struct {
     int64_t taken;           /* the bytes of the entries so far */
     bool has_metadata;       /* the header has "__metadata__", which may be empty */
     TensorDict *dict;
-    Place *place; /* one for each entry of dict */
+    Place *place; /* of each entry, read or not */
+    int places;
 } Reader;
 
 typedef struct {
@@ -137,23 +142,25 @@ static bool take_field(Text *text, const char *key, void *context) {
     return tensor_text_skip(text);
 }
 
-/* Advice for a user of PyTorch whose file has a type that we do not read. */
-static const char *conversion(const char *type) {
-    if (*type == 'F' || *type == 'B') return "; in PyTorch, save x.float()";
-    return *type == 'I' || *type == 'U' ? "; in PyTorch, save x.long()" : "";
-}
-
 static bool check_description(const Reader *r, Description *it) {
     while (it->number < FILE_TYPES && strcmp(it->type, type_names[it->number]) != 0) it->number++;
-    if (it->number == FILE_TYPES)
-        return tensor_file_fail(&r->file,
-                                "its type is %s: only F16, BF16, F32, F64, I64 and BOOL are read%s",
-                                tensor_name_text(it->type), conversion(it->type));
     const int64_t begin = it->offsets.dim[0], end = it->offsets.dim[1];
     if (it->offsets.ndim == 2 && begin <= end && end <= r->data_size) return true;
     return tensor_file_fail(&r->file, "its data_offsets %s are no range in the %lld byte%s of data",
                             tensor_shape_text(it->offsets), (long long)r->data_size,
                             r->data_size == 1 ? "" : "s");
+}
+
+/* Its elements, or, if no tensor has its type, its name and its type. */
+static bool keep_entry(Reader *r, const Place *place, const Description *it) {
+    TensorDict *dict = r->dict;
+    if (it->number == FILE_TYPES)
+        return tensor_pair_append(&dict->unread, &dict->n_unread, place->name, it->type);
+    Tensor *x = tensor_file_read_tensor(&r->file, r->data + place->begin, place->end - place->begin,
+                                        it->shape, it->number, false);
+    const bool ok = x && tensor_dict_append(dict, place->name, x);
+    tensor_release(x);
+    return ok;
 }
 
 static bool take_entry(Reader *r, const char *name) {
@@ -164,18 +171,14 @@ static bool take_entry(Reader *r, const char *name) {
         return tensor_file_fail(&r->file, "it must have dtype, shape and data_offsets, each once");
     if (!check_description(r, &it)) return false;
     const Place place = {name, it.offsets.dim[0], it.offsets.dim[1]};
-    const int64_t bytes = place.end - place.begin;
-    r->taken += bytes;
+    r->taken += place.end - place.begin;
     if (r->taken > r->data_size)
         return tensor_file_fail(&r->file, "its data overlap the data of another tensor");
-    Place *longer = tensor_list_reserve(r->place, r->dict->n, sizeof *longer);
+    Place *longer = tensor_list_reserve(r->place, r->places, sizeof *longer);
     if (!longer) return false;
     r->place = longer;
-    r->place[r->dict->n] = place;
-    Tensor *x =
-        tensor_file_read_tensor(&r->file, r->data + place.begin, bytes, it.shape, it.number, false);
-    bool ok = x && tensor_dict_append(r->dict, name, x);
-    tensor_release(x);
+    r->place[r->places++] = place;
+    const bool ok = keep_entry(r, &place, &it);
     r->file.entry = NULL;
     return ok;
 }
@@ -185,7 +188,8 @@ static bool take_metadata(Text *text, const char *key, void *context) {
     const char *value;
     if (dict->n_metadata == METADATA_MAX)
         return tensor_file_fail(text->file, "there are more than %d metadata", METADATA_MAX);
-    return tensor_text_string(text, &value) && tensor_dict_append_metadata(dict, key, value);
+    return tensor_text_string(text, &value) &&
+           tensor_pair_append(&dict->metadata, &dict->n_metadata, key, value);
 }
 
 static bool take_member(Text *text, const char *key, void *context) {
@@ -208,7 +212,7 @@ static int by_place(const void *a, const void *b) {
 
 static bool check_tiling(Reader *r) {
     int64_t at = 0;
-    const int n = r->dict->n;
+    const int n = r->places;
     if (n > 0) qsort(r->place, (size_t)n, sizeof *r->place, by_place);
     for (int i = 0; i < n; at = r->place[i++].end) {
         if (r->place[i].begin == at) continue;
@@ -265,7 +269,7 @@ TensorDict *tensor_load_safetensors(const char *path) {
     Reader r = {.dict = tensor_dict_new()};
     bool ok = r.dict && tensor_file_open(&r.file, "load_safetensors", path) && read_header(&r) &&
               tensor_text_object(&r.text, take_member, &r) && tensor_text_end(&r.text) &&
-              check_tiling(&r) && check_names(&r, r.place, r.dict->n, sizeof *r.place) &&
+              check_tiling(&r) && check_names(&r, r.place, r.places, sizeof *r.place) &&
               check_names(&r, r.dict->metadata, r.dict->n_metadata, sizeof *r.dict->metadata);
     free(r.text.start);
     free(r.place);

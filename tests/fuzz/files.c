@@ -86,6 +86,8 @@ static bool read_npy(const char *path) {
 static bool read_safetensors(const char *path) {
     TensorDict *dict = tensor_load_safetensors(path);
     for (int i = 0; dict && i < dict->n; i++) read_elements(dict->entry[i].tensor);
+    for (int i = 0; dict && i < dict->n_unread; i++)
+        sum += (unsigned char)(*dict->unread[i].key + *dict->unread[i].value);
     tensor_dict_free(dict);
     return dict != NULL;
 }
