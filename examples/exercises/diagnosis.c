@@ -499,7 +499,7 @@ static bool uses_too_much(const Case *c) {
         char sizes[128];
         int64_t limit = 0;
         for (int s = 0; s < MOST_SIZES; s++) limit += 8 * call->size[s];
-        const int64_t used = c->trial->result[i].memory / 8;
+        const int64_t used = (c->trial->result[i].memory + c->trial->static_bytes) / 8;
         if (!call->measured || !returned(c, i) || used <= limit + SLACK) continue;
         sizes_text(c->e, call, sizes, sizeof sizes);
         say(c->mark,

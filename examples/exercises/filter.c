@@ -2,6 +2,7 @@
  * the list as a small program before each system call (seccomp). A call that is not in the list
  * fails as on a system that does not know it, so the C library takes another way if there is one.
  */
+#define _GNU_SOURCE /* syscall, O_PATH */
 #include "filter.h"
 
 #if defined __linux__ && defined __LP64__ && __has_include(<linux/seccomp.h>) &&                   \
@@ -38,10 +39,6 @@ static const int allowed[] = {
     SYS_close,
     SYS_fstat,
     SYS_newfstatat,
-    SYS_faccessat,
-    SYS_readlinkat,
-    SYS_getcwd,
-    SYS_getdents64,
     SYS_dup,
     SYS_dup3,
     SYS_pipe2,
@@ -102,10 +99,6 @@ static const int allowed[] = {
     SYS_membarrier,
 #endif
 #ifdef __x86_64__
-    SYS_stat,
-    SYS_lstat,
-    SYS_access,
-    SYS_readlink,
     SYS_dup2,
     SYS_pipe,
     SYS_poll,
@@ -161,13 +154,30 @@ static void fail_with(Steps *steps, int call, int error) {
     finish(steps, SECCOMP_RET_ERRNO | (unsigned)error);
 }
 
-static void list_conditions(Steps *steps) {
-    const unsigned self = (unsigned)getpid(), all = ~0u;
+/* What ld.so needs. */
+static void list_files(Steps *steps) {
+    static const int call[] = {
+        SYS_faccessat, SYS_readlinkat, SYS_getcwd,
+#ifdef __x86_64__
+        SYS_access,    SYS_readlink,
+#endif
+    };
     const Condition list[] = {
         {SYS_openat, 2, WRITES, O_RDONLY},
 #ifdef __x86_64__
         {SYS_open, 1, WRITES, O_RDONLY},
 #endif
+    };
+    for (size_t i = 0; i < sizeof call / sizeof *call; i++) {
+        unless(steps, (unsigned)call[i], 1);
+        finish(steps, SECCOMP_RET_ALLOW);
+    }
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) allow_if(steps, &list[i]);
+}
+
+static void list_conditions(Steps *steps) {
+    const unsigned self = (unsigned)getpid(), all = ~0u;
+    const Condition list[] = {
         {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD}, /* a thread, and no process */
         {SYS_kill, 0, all, self},
         {SYS_tkill, 0, all, self},
@@ -184,7 +194,7 @@ static void list_conditions(Steps *steps) {
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) allow_if(steps, &list[i]);
 }
 
-void filter_install(void) {
+void filter_install(bool closed) {
     Steps steps = {.n = 0};
     load(&steps, offsetof(struct seccomp_data, arch));
     add(&steps, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MACHINE, 1, 0));
@@ -194,6 +204,7 @@ void filter_install(void) {
         unless(&steps, (unsigned)allowed[i], 1);
         finish(&steps, SECCOMP_RET_ALLOW);
     }
+    if (!closed) list_files(&steps);
     list_conditions(&steps);
     fail_with(&steps, SYS_openat, EACCES);
     fail_with(&steps, SYS_ioctl, ENOTTY);
@@ -204,5 +215,48 @@ void filter_install(void) {
 }
 
 #else
-void filter_install(void) {}
+void filter_install(bool closed) { (void)closed; }
+#endif
+
+#if defined __linux__ && __has_include(<linux/landlock.h>)
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    READS = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
+    ALL = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1 /* of Landlock's first version */
+};
+
+static bool allow(int rules, const char *path, uint64_t access) {
+    struct landlock_path_beneath_attr rule = {.allowed_access = access};
+    rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+    if (rule.parent_fd < 0) return false;
+    const bool ok =
+        syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+    close(rule.parent_fd);
+    return ok;
+}
+
+bool filter_confine(const char *const *folders) {
+    static const char *const system[] = {"/usr", "/bin", "/lib", "/lib64", "/opt", "/nix"};
+    const struct landlock_ruleset_attr all = {.handled_access_fs = ALL};
+    const int rules = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof all, 0);
+    if (rules < 0) return false;
+    for (size_t i = 0; i < sizeof system / sizeof *system; i++) allow(rules, system[i], READS);
+    bool ok = allow(rules, *folders, ALL);
+    while (ok && *++folders) ok = allow(rules, *folders, READS);
+    ok = ok && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+    close(rules);
+    return ok;
+}
+#else
+bool filter_confine(const char *const *folders) {
+    (void)folders;
+    return false;
+}
 #endif

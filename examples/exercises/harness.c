@@ -208,36 +208,6 @@ static int64_t depth(void) {
     return (int64_t)(DEEP - 8 * i);
 }
 
-/* ---- static memory ------------------------------------------------------------------------------
- */
-
-#ifdef __ELF__
-extern char __bss_start __attribute__((weak)), _end __attribute__((weak));
-extern char data_start __attribute__((weak)), _edata __attribute__((weak));
-static int64_t static_bytes(void) {
-    const int64_t zeros = &_end - &__bss_start;
-    return zeros + (&data_start && &_edata ? &_edata - &data_start : 0);
-}
-#elif defined _WIN32
-/* The sizes of all sections of the program that can be written, from its headers. */
-extern const unsigned char __ImageBase;
-static uint32_t in_image(size_t at, size_t bytes) {
-    uint32_t number = 0;
-    memcpy(&number, &__ImageBase + at, bytes);
-    return number;
-}
-static int64_t static_bytes(void) {
-    const size_t header_at = in_image(0x3c, 4);
-    const size_t first = header_at + 24 + in_image(header_at + 20, 2);
-    int64_t bytes = 0;
-    for (size_t i = 0; i < in_image(header_at + 6, 2); i++)
-        if (in_image(first + 40 * i + 36, 4) & 0x80000000) bytes += in_image(first + 40 * i + 8, 4);
-    return bytes;
-}
-#else
-static int64_t static_bytes(void) { return 0; }
-#endif
-
 /* ---- what the function shows --------------------------------------------------------------------
  */
 
@@ -311,7 +281,7 @@ static void run(void) {
     if (header.measured) paint_deep();
     else paint_shallow();
     tapehead_call(size, number, array);
-    if (header.measured) result.memory = depth() + most + static_bytes();
+    if (header.measured) result.memory = depth() + most;
 }
 
 static void check(void) {

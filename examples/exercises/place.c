@@ -9,6 +9,9 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#if __has_include(<link.h>)
+#include <link.h>
+#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char kit[] = "kit", source[] = "source";
+/* A student's text is compiled where it can see source and kit alone: objects have the answers. */
+static const char kit[] = "kit", source[] = "source", objects[] = "objects";
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -144,7 +148,7 @@ bool place_compile_kit(const Place *place, const char *from, const char *name) {
     const char *argv[40];
     int n = 0;
     near_path(place, from, name, ".c", file);
-    near_path(place, kit, name, ".o", object);
+    near_path(place, objects, name, ".o", object);
     place_path(place, kit, "", "", folder);
     place_path(place, kit, name, ".messages", messages);
     for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
@@ -155,9 +159,10 @@ bool place_compile_kit(const Place *place, const char *from, const char *name) {
     return process_succeeded(result);
 }
 
-/* Runs the compiler with these words, as the programs' user, in a folder of the place. */
-static ProcessResult run_compiler(const Place *place, const char *folder,
-                                  const char *const *words) {
+/* Runs the compiler with these words, as the programs' user, in a folder of the place, where it can
+ * open this folder and those of `others`, which are named from here. */
+static ProcessResult run_compiler(const Place *place, const char *folder, const char *const *words,
+                                  const char *const *others) {
     char there[PATH_SIZE], messages[PATH_SIZE];
     const char *argv[40];
     int n = 0;
@@ -166,9 +171,14 @@ static ProcessResult run_compiler(const Place *place, const char *folder,
     for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
     for (int i = 0; words[i]; i++) argv[n++] = words[i];
     argv[n] = NULL;
-    const Program program = {(char *const *)argv, there, messages, COMPILER_SECONDS, .own = false};
+    const Program program = {
+        (char *const *)argv, there,        messages,
+        COMPILER_SECONDS,    .own = false, .confined = place->confines ? others : NULL};
     return process_run(&program);
 }
+
+static const char *const with_texts[] = {".", "../source", "../kit", NULL};
+static const char *const with_objects[] = {".", "../objects", NULL};
 
 /* Compiles the student's file alone, with one more flag. The student may have a main. */
 static ProcessResult compile_with(const Place *place, const char *file, const char *folder,
@@ -180,7 +190,7 @@ static ProcessResult compile_with(const Place *place, const char *file, const ch
     near_path(place, kit, "", "", path);
     snprintf(headers, sizeof headers, "-I%s", path);
     near_path(place, folder, "student.o", "", object);
-    return run_compiler(place, folder, words);
+    return run_compiler(place, folder, words, with_texts);
 }
 
 /* The student's arrays are watched (harness.c), by a compiler that can. */
@@ -208,6 +218,7 @@ static ProcessResult link_program(const Place *place, const Exercise *e, const c
 #ifdef _WIN32
         "-Wl,--allow-multiple-definition", /* of the data of scratch.c */
 #endif
+        place->links_statically ? "-static" : "-g0",
         student,
         harness,
         call,
@@ -218,10 +229,10 @@ static ProcessResult link_program(const Place *place, const Exercise *e, const c
     };
     const char *name = exercise_file(e);
     near_path(place, folder, "student.o", "", student);
-    near_path(place, kit, "harness", ".o", harness);
-    near_path(place, kit, name, ".o", call);
+    near_path(place, objects, "harness", ".o", harness);
+    near_path(place, objects, name, ".o", call);
     near_path(place, folder, "program.exe", "", program);
-    return run_compiler(place, folder, words);
+    return run_compiler(place, folder, words, with_objects);
 }
 
 static void read_messages(const char *path, char *messages, size_t size) {
@@ -244,12 +255,56 @@ static ProcessResult make_program(const Place *place, const Exercise *e, const c
     return result;
 }
 
+bool place_reaches_out(const Place *place, const Exercise *e, char *sentence, size_t size) {
+    char file[PATH_SIZE], here[PATH_SIZE], path[PATH_SIZE];
+    const char *const words[] = {"-M", "-MG", "-MF", "opened", "-I../kit", file, NULL};
+    const char *name = exercise_file(e);
+    if (place->confines) return false;
+    near_path(place, source, name, ".c", file);
+    run_compiler(place, name, words, with_texts);
+    place_path(place, name, "", "", here);
+    place_path(place, name, "opened", "", path);
+    char *rule = submission_read(path, SUBMISSION_MOST);
+    place_path(place, source, name, ".c", path);
+    const bool out =
+        submission_reaches_out(path, rule ? rule : "", here, with_texts, sentence, size);
+    free(rule);
+    return out;
+}
+
 ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size) {
     char file[PATH_SIZE];
     const char *name = exercise_file(e);
     near_path(place, source, name, ".c", file);
     return make_program(place, e, file, name, messages, size);
 }
+
+#if __has_include(<link.h>)
+int64_t place_static_bytes(const Place *place, const Exercise *e) {
+    char path[PATH_SIZE];
+    ElfW(Ehdr) head;
+    ElfW(Shdr) section;
+    int64_t bytes = 0;
+    const char class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
+    place_path(place, exercise_file(e), "student.o", "", path);
+    FILE *file = fopen(path, "rb");
+    if (!file) return 0;
+    const bool is_elf = fread(&head, sizeof head, 1, file) == 1 &&
+                        memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+                        head.e_ident[EI_CLASS] == class;
+    if (is_elf && fseek(file, (long)head.e_shoff, SEEK_SET) == 0)
+        for (int i = 0; i < head.e_shnum && fread(&section, sizeof section, 1, file) == 1; i++)
+            if (section.sh_flags & SHF_WRITE) bytes += (int64_t)section.sh_size;
+    fclose(file);
+    return bytes;
+}
+#else
+int64_t place_static_bytes(const Place *place, const Exercise *e) {
+    (void)place;
+    (void)e;
+    return 0;
+}
+#endif
 
 /* ---- the kit --------------------------------------------------------------------------------- */
 
@@ -306,7 +361,7 @@ bool place_prepare(const Place *place, const Exercise *e) {
     char file[80], path[PATH_SIZE];
     Line line = {.length = 0};
     const char *name = exercise_file(e);
-    place_path(place, kit, name, ".o", path);
+    place_path(place, objects, name, ".o", path);
     if (is_there(path)) return true;
     if (e->file) return scratch_prepare(place, e);
     append(&line, "#include <stdbool.h>\n");
@@ -337,11 +392,17 @@ bool place_can_compile(const Place *place, const Exercise *e) {
     return process_succeeded(make_program(place, e, file, name, messages, sizeof messages));
 }
 
+/* The other texts have answers in them, and no student's file may include them. */
+static bool is_of_kit(const char *name) {
+    return strcmp(name, "harness.c") == 0 || strcmp(strrchr(name, '.'), ".h") == 0;
+}
+
 static bool fill_kit(const Place *place, char *sentence, size_t size) {
     char path[PATH_SIZE];
-    bool ok = process_make_folder_in(place->folder, kit, false, path, sizeof path);
+    bool ok = process_make_folder_in(place->folder, kit, false, path, sizeof path) &&
+              process_make_folder_in(place->folder, objects, false, path, sizeof path);
     for (int i = 0; i < num_texts && ok; i++)
-        if (!scratch_owns(texts[i].name))
+        if (is_of_kit(texts[i].name))
             ok = write_text(place, texts[i].name, (const char *)texts[i].text);
     if (!ok) tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
     return ok;
@@ -366,6 +427,25 @@ static bool starts_programs(const Place *place, char *sentence, size_t size) {
     return true;
 }
 
+/* Does the compiler make a program of an empty file, with this flag? */
+static bool makes_program(const Place *place, const char *flag) {
+    static const char *const with_kit[] = {".", "../kit", NULL};
+    const char *const words[] = {flag, "../kit/empty.c", "-o", "program.exe", "-lm", NULL};
+    return process_succeeded(run_compiler(place, "empty", words, with_kit));
+}
+
+/* Can the compiler work where it can open little, and is there a static C library (macOS has none)?
+ */
+static void try_locks(Place *place) {
+    char folder[PATH_SIZE];
+    if (!write_text(place, "empty.c", "int main(void) { return 0; }\n") ||
+        !process_make_folder_in(place->folder, "empty", true, folder, sizeof folder))
+        return;
+    place->confines = true;
+    place->confines = makes_program(place, "-g0");
+    place->links_statically = makes_program(place, "-static");
+}
+
 bool place_make(Place *place, char *sentence, size_t size) {
     *place = (Place){.submission = ""};
     if (!process_make_folder(place->folder, sizeof place->folder)) {
@@ -387,6 +467,7 @@ bool place_make(Place *place, char *sentence, size_t size) {
                         place->compiler[0]);
         ok = false;
     }
+    if (ok) try_locks(place);
     if (!ok) place_remove(place);
     return ok;
 }
@@ -400,7 +481,7 @@ void place_remove(Place *place) {
 
 static bool is_text_of_kit(const char *name) {
     for (int i = 0; i < num_texts; i++)
-        if (strcmp(texts[i].name, name) == 0) return true;
+        if (is_of_kit(name) && strcmp(texts[i].name, name) == 0) return true;
     return false;
 }
 
@@ -428,7 +509,9 @@ static void empty(const Place *place) {
     if (!folder) return;
     for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
         char path[PATH_SIZE];
-        if (*item->d_name == '.' || strcmp(item->d_name, kit) == 0) continue;
+        if (*item->d_name == '.' || strcmp(item->d_name, kit) == 0 ||
+            strcmp(item->d_name, objects) == 0)
+            continue;
         snprintf(path, sizeof path, "%.1023s/%s", place->folder, item->d_name);
         remove_folder(path, 1);
     }

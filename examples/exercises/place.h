@@ -21,6 +21,8 @@ typedef struct {
     char folder[PATH_SIZE / 4]; /* of temporary files */
     char *compiler[16];         /* the words of $CC, or cc; NULL after the last one */
     char compiler_path[PATH_SIZE / 4];
+    bool confines;         /* the compiler can open no file but the student's and the system's */
+    bool links_statically; /* programs need no file, and may open none */
 } Place;
 
 /* Finds the compiler, makes the folder and the kit; false with a sentence. */
@@ -44,8 +46,12 @@ bool place_prepare(const Place *place, const Exercise *e);
 /* Makes the student's program of an exercise, 04_softmax/program.exe. `messages` are the
  * compiler's. */
 ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size);
+/* Where the compiler is not confined: does the exercise's file read others? With a sentence. */
+bool place_reaches_out(const Place *place, const Exercise *e, char *sentence, size_t size);
 /* Does the compiler compile a function that does nothing? If not, no student is to blame. */
 bool place_can_compile(const Place *place, const Exercise *e);
+/* How much static memory has the student's object? 0 where it is not an ELF file. */
+int64_t place_static_bytes(const Place *place, const Exercise *e);
 /* Can so many bytes be written? */
 bool place_has_room(const Place *place, int64_t bytes);
 

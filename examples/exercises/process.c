@@ -111,12 +111,18 @@ static void start_student(const Program *p) {
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* it ends with the marker */
 #endif
-    filter_install();
+    filter_install(p->closed);
 #ifdef __linux__
     syscall(SYS_execve, slash ? slash + 1 : p->argv[0], p->argv, environment); /* not gcov's */
 #else
     execve(slash ? slash + 1 : p->argv[0], p->argv, environment);
 #endif
+}
+
+/* Its temporary files lie in its own folder: it can write nowhere else. */
+static void start_compiler(const Program *p) {
+    if (p->confined && (setenv("TMPDIR", ".", 1) != 0 || !filter_confine(p->confined))) return;
+    execvp(p->argv[0], p->argv);
 }
 
 /* A group of its own, so that its children are stopped with it. */
@@ -129,7 +135,7 @@ static void become(const Program *p, const int *file) {
     if (chdir(p->folder) == 0 && become_user(p)) {
         set_limits(p);
         if (p->calls) start_student(p);
-        else execvp(p->argv[0], p->argv);
+        else start_compiler(p);
     }
     const char failed = 1;
     (void)!write(error_at, &failed, 1);

@@ -49,6 +49,10 @@ typedef struct {
      * start a program or write another file, where the system can forbid it: see filter.h. Of the
      * compiler calls is NULL. */
     const char *calls, *results;
+    bool closed; /* it is linked statically, and may open no file */
+    /* A compiler may open files of the system and of these folders alone, of which the first is its
+     * own (filter_confine); NULL: all that its user may. */
+    const char *const *confined;
     int64_t most;
 } Program;
 

@@ -34,12 +34,6 @@ static const char *text_named(const char *name) {
     return "";
 }
 
-/* They have the answers in them, so students' files cannot include them. */
-bool scratch_owns(const char *name) {
-    return strcmp(name, "micro.c") == 0 || strcmp(name, "attention.c") == 0 ||
-           strcmp(name, "scratch_calls.inc") == 0;
-}
-
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 /* Where a definition without its last bracket ends: where the next function begins. */

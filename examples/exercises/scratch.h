@@ -19,7 +19,5 @@ bool scratch_has(const Place *place, const Exercise *e);
 /* Adds the program around a function to the kit: the right other ones. False if the compiler
  * fails. */
 bool scratch_prepare(const Place *place, const Exercise *e);
-/* Does this text of texts.h belong to this part alone? */
-bool scratch_owns(const char *name);
 
 #endif

@@ -203,57 +203,8 @@ bool submission_refusal(const char *folder, const char *name, char *sentence, si
 
 /* ---- may it be compiled? --------------------------------------------------------------------- */
 
-/* Removes a backslash at the end of a line with the line's end, as the compiler does. */
-static void join_lines(char *text) {
-    char *to = text;
-    for (const char *at = text; *at;) {
-        const char *next = at + 1;
-        if (*at == '\\' && *next == '\r') next++;
-        if (*at == '\\' && *next == '\n') at = next + 1;
-        else *to++ = *at++;
-    }
-    *to = '\0';
-}
-
 static bool is_word(const char *at, size_t length, const char *word) {
     return length == strlen(word) && memcmp(at, word, length) == 0;
-}
-
-/* "math.h", "04_softmax.h", "sys/time.h", and neither a path from the root nor one that goes up. */
-static bool stays_here(const char *operand) {
-    const char end = *operand == '<' ? '>' : '"';
-    if (*operand != '<' && *operand != '"') return false;
-    const size_t n = strcspn(operand + 1, "\n");
-    const char *last = memchr(operand + 1, end, n);
-    const size_t length = last ? (size_t)(last - operand - 1) : n;
-    for (size_t i = 1; i <= length; i++)
-        if (operand[i] == '\\' || operand[i] == ':' || (operand[i] == '.' && operand[i + 1] == '.'))
-            return false;
-    return operand[1] != '/';
-}
-
-/* Just after the # at the beginning of a line; NULL if there is none. */
-static const char *directive(const char *line) {
-    line = skip_space(line);
-    if (*line == '#') return line + 1;
-    return strncmp(line, "%:", 2) == 0 ? line + 2 : NULL;
-}
-
-/* `blanked` is the text without comments and strings. The operand of an #include that is a path to
- * somewhere else, or is not there before macros are replaced; NULL if there is none. */
-static const char *foreign_include(const char *text, const char *blanked) {
-    static const char *const words[] = {"include", "include_next", "import", "embed"};
-    for (const char *line = blanked; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-        const char *word = directive(line);
-        if (!word) continue;
-        word = skip_space(word);
-        size_t length = 0;
-        while (is_letter(word[length])) length++;
-        const char *operand = text + (skip_space(word + length) - blanked);
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (is_word(word, length, words[i]) && !stays_here(operand)) return operand;
-    }
-    return NULL;
 }
 
 static bool has_assembler(const char *blanked) {
@@ -268,22 +219,49 @@ static bool has_assembler(const char *blanked) {
     return false;
 }
 
-bool submission_reaches_out(const char *path, char *sentence, size_t size) {
+static bool is_of_system(const char *path) {
+    static const char *const folders[] = {"/usr", "/lib",     "/lib64",       "/opt",
+                                          "/nix", "/Library", "/Applications"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (lies_in(folders[i], path)) return true;
+    return false;
+}
+
+/* The first of the files that a rule of cc -M names that is of no folder of these and of the
+ * system. A name with a blank is none. */
+static bool foreign_file(const char *rule, const char *here, const char *const *folders, char *name,
+                         size_t size) {
+    const char *at = strchr(rule, ':');
+    char path[4096], folder[4096];
+    for (at = at ? at + 1 : ""; *(at += strspn(at, " \\\r\n"));) {
+        const size_t length = strcspn(at, " \r\n");
+        snprintf(name, size, "%.*s", (int)length, at);
+        snprintf(path, sizeof path, "%s%s%.*s", *at == '/' ? "" : here, *at == '/' ? "" : "/",
+                 (int)length, at);
+        bool known = is_of_system(path);
+        for (int i = 0; folders[i] && !known; i++) {
+            snprintf(folder, sizeof folder, "%s/%s", here, folders[i]);
+            known = lies_in(folder, path);
+        }
+        if (!known) return true;
+        at += length;
+    }
+    return false;
+}
+
+bool submission_reaches_out(const char *path, const char *rule, const char *here,
+                            const char *const *folders, char *sentence, size_t size) {
+    char name[256];
     char *text = submission_read(path, SUBMISSION_MOST);
-    if (text) join_lines(text);
     char *blanked = text ? without_comments(text) : NULL;
     *sentence = '\0';
-    if (blanked) {
-        const char *operand = foreign_include(text, blanked);
-        if (operand)
-            snprintf(
-                sentence, size,
-                "#include %.*s: a file of this folder or of the C library, by its name, can be "
-                "included, and no other",
-                (int)strcspn(operand, "\r\n"), operand);
-        else if (has_assembler(blanked))
-            snprintf(sentence, size, "it has asm in it: write it in C");
-    }
+    if (foreign_file(rule, here, folders, name, sizeof name))
+        snprintf(sentence, size,
+                 "#include %s: a file of this folder or of the C library can be included, and no "
+                 "other",
+                 name);
+    else if (blanked && has_assembler(blanked))
+        snprintf(sentence, size, "it has asm in it: write it in C");
     free(text);
     free(blanked);
     return *sentence;
@@ -363,7 +341,7 @@ static const char *line_with(const char *messages, const char *part, size_t *len
 
 void submission_error(const char *messages, const char *function, char *line, size_t size) {
     size_t length = 0;
-    const char *error = line_with(messages, "error: ", &length);
+    const char *error = line_with(messages, "rror: ", &length); /* the assembler writes Error */
     const char *linker = line_with(messages, "undefined reference", &length);
     const char *missing = linker ? find(linker, length, "undefined reference") : NULL;
     if (missing && find(missing, length - (size_t)(missing - linker), function)) {

@@ -15,8 +15,11 @@ bool submission_refusal(const char *folder, const char *name, char *sentence, si
 
 SubmissionState submission_look(const char *path, const char *function);
 
-/* Does a text include a file of another folder, or is there assembler in it, which could? */
-bool submission_reaches_out(const char *path, char *sentence, size_t size);
+/* Does a text include a file of no folder of these and of the system, or is there assembler in it,
+ * which could? `rule` is what cc -M says of it in the folder `here`. For systems that cannot
+ * confine the compiler (filter_confine): assembler that a macro makes is not seen. */
+bool submission_reaches_out(const char *path, const char *rule, const char *here,
+                            const char *const *folders, char *sentence, size_t size);
 
 /* "04_softmax (1).c is there; 04_softmax.c is not", if a file seems to be meant; else "". right is
  * "04_softmax". */

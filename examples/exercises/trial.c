@@ -43,10 +43,6 @@ static bool look(Trial *trial, const Exercise *e, const Place *place) {
         submission_other_name(place->submission, name, trial->sentence, sizeof trial->sentence);
         return false;
     }
-    if (submission_reaches_out(path, trial->sentence, sizeof trial->sentence)) {
-        trial->end = TRIAL_REFUSED;
-        return false;
-    }
     return true;
 }
 
@@ -95,12 +91,18 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         end(trial, TRIAL_IMPOSSIBLE, "there is no memory");
         return;
     }
+    if (place_reaches_out(place, e, trial->sentence, sizeof trial->sentence)) {
+        trial->end = TRIAL_REFUSED;
+        free(messages);
+        return;
+    }
     ProcessResult result = place_compile(place, e, messages, MESSAGES);
     for (int less = 1; e->file && !process_succeeded(result) && result.end != PROCESS_STARVED;
          less++) {
         if (!scratch_write_less(place, e, less)) break;
         result = place_compile(place, e, messages, MESSAGES);
     }
+    trial->static_bytes = place_static_bytes(place, e);
     process_keep(folder, trial->program);
     const char *file = e->file ? e->file : name;
     if (process_succeeded(result)) read_warning(trial, messages, name);
@@ -341,7 +343,8 @@ static ProcessResult start(const Trial *trial, const Exercise *e, const Files *f
                              .seconds = seconds,
                              .calls = files->calls,
                              .results = files->results,
-                             .most = most_results(trial, e)};
+                             .most = most_results(trial, e),
+                             .closed = trial->place->links_statically};
     return process_run(&program);
 }
 
