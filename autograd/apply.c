@@ -35,10 +35,9 @@ static bool check_inputs(const Op *op, int n_in, Tensor *const *in, const Attrib
         if (!in[i] && !(input_of(op, i)->type & OPTIONAL))
             return tensor_fail("%s: %s is NULL", op_name(op, at), input_of(op, i)->name);
     for (int i = 0; i < n_in; i++)
-        if (in[i] && !check_type(op, i, in)) return false;
-        else if (in[i] && in[i]->let_go)
-            return tensor_fail("%s: %s was let go, and its elements with it", op_name(op, at),
-                               input_of(op, i)->name);
+        if (in[i] && (!check_type(op, i, in) ||
+                      !tensor_check_argument(op_name(op, at), input_of(op, i)->name, in[i])))
+            return false;
     return ag_check_open(op_name(op, at));
 }
 

@@ -184,7 +184,7 @@ static bool for_each_buffer(Tensor *y, int first, bool (*act)(Tensor *)) {
 }
 
 bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy) {
-    if (!tensor_check_readable(function, dy)) return false;
+    if (!tensor_check_argument(function, "dy", dy)) return false;
     if (y->dtype == dy->dtype && shape_equal(y->shape, dy->shape)) return true;
     return tensor_fail("%s: y is %s %s and dy is %s %s: shapes and types must be equal%s", function,
                        tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
@@ -195,7 +195,7 @@ bool ag_check_cotangent(const char *function, const Tensor *y, const Tensor *dy)
 /* Checks the arguments of ag_backward_from. */
 static bool check_backward(const Tensor *y, const Tensor *dy) {
     if (!ag_check_present("backward", y)) return false;
-    const char *rule = dy ? NULL : "dy is NULL";
+    const char *rule = NULL;
     if (ag_recording_tape() < 0) rule = "no recording tape is open: call tape_begin first";
     else if (!y->requires_grad) rule = "y does not require a gradient";
     else if (y->tape_ended) rule = "y was computed on a tape that has ended";

@@ -109,9 +109,11 @@ static inline Tensor *made_by(const char *grad_fn, Tensor *y) {
 const Node *ag_node(int i);
 /* For public functions that read x before ag_apply does. False if an error is pending, and with an
  * error if x is NULL. ag_check_ready: also if x was let go or no tape is open; a function of other
- * ops calls it, so that the error names this function. */
+ * ops calls it, so that the error names this function. ag_check_named: the same for one of several
+ * tensors, whose name is what. */
 bool ag_check_present(const char *op, const Tensor *x);
 bool ag_check_ready(const char *op, const Tensor *x);
+bool ag_check_named(const char *op, const char *what, const Tensor *x);
 
 /* ---- backpropagation: backward.c ----------------------------------------------------------- */
 

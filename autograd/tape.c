@@ -173,6 +173,8 @@ bool ag_check_open(const char *op) {
            tensor_fail("%s: no tape is open: call tape_begin or tape_begin_no_grad first", op);
 }
 
-bool ag_check_ready(const char *op, const Tensor *x) {
-    return ag_check_present(op, x) && tensor_check_readable(op, x) && ag_check_open(op);
+bool ag_check_named(const char *op, const char *what, const Tensor *x) {
+    return tensor_check_argument(op, what, x) && !tensor_pending() && ag_check_open(op);
 }
+
+bool ag_check_ready(const char *op, const Tensor *x) { return ag_check_named(op, "the tensor", x); }

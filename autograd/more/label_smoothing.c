@@ -30,7 +30,8 @@ static Tensor *mean_log_softmax(Tensor *x, Tensor *ignored, int dim) {
 Tensor *ag_cross_entropy_smoothed(Tensor *logits, Tensor *targets, int64_t ignore_index,
                                   Reduction reduction, double smoothing) {
     const char *const op = "cross_entropy_smoothed";
-    if (!ag_check_ready(op, logits) || !ag_check_ready(op, targets)) return NULL;
+    if (!ag_check_named(op, "logits", logits) || !ag_check_named(op, "targets", targets))
+        return NULL;
     if (!(smoothing >= 0 && smoothing <= 1))
         return tensor_fail("%s: smoothing is %g: it must be from 0 to 1", op, smoothing);
     const int mark = tape_mark();

@@ -36,8 +36,9 @@ OP_TEXT(pad_sequence) = {
 
 /* The first dimension is the length, and may differ; y has one dimension more. */
 static bool check_sequence(Tensor **list, int i) {
-    if (!list[i]) return tensor_fail("pad_sequence: sequence %d is NULL", i);
-    if (!tensor_check_readable("pad_sequence", list[i])) return false;
+    char name[32];
+    tensor_snprintf(name, sizeof name, "sequence %d", i);
+    if (!tensor_check_argument("pad_sequence", name, list[i])) return false;
     if (list[i]->dtype != list[0]->dtype)
         return tensor_fail("pad_sequence: sequence 0 is %s and sequence %d is %s: the types must "
                            "be equal; convert one with ag_to",

@@ -61,7 +61,7 @@ static bool check_sizes(const Tensor *x, const Tensor *w) {
 }
 
 Tensor *ag_rms_norm(Tensor *x, Tensor *w, double eps) {
-    if (!ag_check_ready("rms_norm", x) || (w && !ag_check_ready("rms_norm", w)) ||
+    if (!ag_check_named("rms_norm", "x", x) || (w && !ag_check_named("rms_norm", "w", w)) ||
         !check_sizes(x, w))
         return NULL;
     const double of_type = x->dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON;

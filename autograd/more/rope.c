@@ -77,7 +77,7 @@ static bool check_shapes(const Tensor *x, const Tensor *positions) {
 }
 
 Tensor *ag_rope(Tensor *x, Tensor *positions, double base, RopePairs pairs) {
-    if (!ag_check_present("rope", x) || !ag_check_present("rope", positions) ||
+    if (!ag_check_named("rope", "x", x) || !ag_check_named("rope", "positions", positions) ||
         !check_shapes(x, positions))
         return NULL;
     if (!(base > 0 && base < (double)INFINITY))

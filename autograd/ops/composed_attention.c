@@ -22,7 +22,7 @@ static Tensor *for_heads_of(const Tensor *q, Tensor *k) {
 
 /* weights: (B, H, Q, K), or without H */
 Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
-    if (!ag_check_ready("attention", q)) return NULL;
+    if (!ag_check_named("attention", "q", q)) return NULL;
     const int last = q->shape.ndim - 1;
     const double scale = last < 0 ? 1 : 1 / sqrt((double)q->shape.dim[last]);
     Tensor *scores = ag_matmul(q, ag_transpose(for_heads_of(q, k), -2, -1));

@@ -47,8 +47,8 @@ static void scatter_add_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 static Tensor *indexed(const Op *op, Tensor *x, int dim, Tensor *index) {
-    const int d =
-        ag_check_present(op->name, x) ? tensor_shape_dim_or_scalar(op->name, x->shape, dim) : -1;
+    if (!ag_check_named(op->name, "x", x)) return NULL;
+    const int d = tensor_shape_dim_or_scalar(op->name, x->shape, dim);
     return d < 0 ? NULL : apply2(op, x, index, (Attributes){.dim = d});
 }
 

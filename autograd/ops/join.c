@@ -11,7 +11,7 @@ static bool is_skipped(const Tensor *x) { return x->shape.ndim == 1 && x->shape.
 
 /* The index of the first tensor that is not skipped, or 0. */
 static int first_of(Tensor *const *list, int n) {
-    for (int i = 0; i < n && list[i]; i++)
+    for (int i = 0; i < n; i++)
         if (!is_skipped(list[i])) return i;
     return 0;
 }
@@ -76,8 +76,11 @@ static void cat_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 static bool check_list(const char *op, Tensor **list, int n) {
-    if (n < 1 || !list) tensor_fail("%s: the list is empty: there must be at least one tensor", op);
-    return n >= 1 && list && ag_check_ready(op, list[0]);
+    if (n < 1 || !list)
+        return tensor_fail("%s: the list is empty: there must be at least one tensor", op);
+    for (int i = 0; i < n; i++)
+        if (!ag_check_named(op, "a tensor of the list", list[i])) return false;
+    return true;
 }
 
 DEFINE_OP(cat, .in = {{"a tensor of the list", SAME | MANY}}, .forward = cat_forward,
@@ -105,8 +108,7 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
     Tensor **rows = tensor_cache_alloc(n * (int64_t)sizeof *rows);
     if (!rows) return NULL;
     for (int i = 0; i < n; i++) {
-        if (!list[i]) tensor_fail("stack: a tensor of the list is NULL");
-        else if (list[i]->dtype != list[0]->dtype)
+        if (list[i]->dtype != list[0]->dtype)
             tensor_fail(
                 "stack: tensor 0 is %s and tensor %d is %s: the types must be equal; convert one "
                 "with ag_to",
@@ -114,7 +116,6 @@ Tensor *ag_stack(Tensor **list, int n, int dim) {
         else if (!shape_equal(list[i]->shape, first))
             tensor_fail("stack: tensor 0 is %s and tensor %d is %s: the shapes must be equal",
                         tensor_shape_text(first), i, tensor_shape_text(list[i]->shape));
-        else tensor_check_readable("stack", list[i]);
         rows[i] = ag_unsqueeze(list[i], d);
     }
     Tensor *y = ag_cat(rows, n, d);

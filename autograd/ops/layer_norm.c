@@ -67,8 +67,8 @@ DEFINE_OP(layer_norm, .in = {{"x", FLOAT}, {"w", FLOAT | OPTIONAL}, {"b", FLOAT 
           .reads = READS_IN0 | READS_IN1, .grad_fn = "NativeLayerNormBackward0");
 
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
-    if (!ag_check_ready("layer_norm", x) || (w && !ag_check_ready("layer_norm", w)) ||
-        (b && !ag_check_ready("layer_norm", b)) || !check_layer_norm(x, w, b))
+    if (!ag_check_named("layer_norm", "x", x) || (w && !ag_check_named("layer_norm", "w", w)) ||
+        (b && !ag_check_named("layer_norm", "b", b)) || !check_layer_norm(x, w, b))
         return NULL;
     const Tensor *by = w ? w : b;
     const int merged = by ? by->shape.ndim - 1 : 0;

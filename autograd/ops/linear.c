@@ -90,7 +90,7 @@ static bool check_inner(Shape a, Shape b) {
 /* A vector a becomes a matrix of one row, a vector b a matrix of one column; the result loses the
  * new dimension again. */
 Tensor *ag_matmul(Tensor *a, Tensor *b) {
-    if (!ag_check_ready("matmul", a) || !ag_check_ready("matmul", b)) return NULL;
+    if (!ag_check_named("matmul", "a", a) || !ag_check_named("matmul", "b", b)) return NULL;
     if (a->shape.ndim == 0 || b->shape.ndim == 0)
         return tensor_fail("matmul: a is %s and b is %s: both must have at least 1 dimension",
                            tensor_shape_text(a->shape), tensor_shape_text(b->shape));

@@ -19,7 +19,7 @@ OP_TEXT(mse_loss) = {
 };
 
 Tensor *ag_mse_loss(Tensor *y, Tensor *t, Reduction reduction) {
-    if (!ag_check_ready("mse_loss", y) || !ag_check_ready("mse_loss", t)) return NULL;
+    if (!ag_check_named("mse_loss", "y", y) || !ag_check_named("mse_loss", "t", t)) return NULL;
     if (!shape_equal(y->shape, t->shape) || y->dtype != t->dtype)
         return tensor_fail("mse_loss: y is %s %s and t is %s %s: shapes and types must be equal%s",
                            tensor_dtype_name(y->dtype), tensor_shape_text(y->shape),
@@ -159,7 +159,8 @@ DEFINE_OP(cross_entropy, .in = {{"logits", FLOAT}, {"targets", INT64}},
 
 Tensor *ag_cross_entropy(Tensor *logits, Tensor *targets, int64_t ignore_index,
                          Reduction reduction) {
-    if (!ag_check_present("cross_entropy", logits) || !check_reduction("cross_entropy", reduction))
+    if (!ag_check_named("cross_entropy", "logits", logits) ||
+        !check_reduction("cross_entropy", reduction))
         return NULL;
     const Attributes at = {
         .dim = logits->shape.ndim > 1, .ignore_index = ignore_index, .reduction = reduction};

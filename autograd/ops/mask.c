@@ -14,7 +14,8 @@ static bool check_lengths(const char *who, const Tensor *lens, Shape scores) {
         tensor_fail("%s: valid_lens is %s: it must be (B) or (B, Q), here %s or %s", who,
                     tensor_shape_text(l), tensor_shape_text(SHAPE(B)),
                     tensor_shape_text(SHAPE(B, Q)));
-    Tensor *row = tensor_check_readable(who, lens) ? tensor_contiguous(lens) : NULL;
+    const bool there = tensor_check_argument(who, "valid_lens", lens);
+    Tensor *row = there ? tensor_contiguous(lens) : NULL;
     const int64_t *length = row ? row->data : NULL;
     for (int64_t i = 0; !tensor_pending() && i < tensor_numel(lens); i++)
         if (length[i] < 0)

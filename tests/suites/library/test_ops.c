@@ -1057,6 +1057,12 @@ END_TEST
 
 /* An input was let go: the error names the function that the program called, also where it is a
  * function of other ops. `op`: the op that it applies, if that is one op of another name. */
+/* Of several tensors the error says which. */
+static void expect_named(const Sample *s) {
+    const char *error = tensor_error();
+    if (s->n > 1) ck_assert_msg(!error || !strstr(error, "the tensor "), "%s: %s", s->op, error);
+}
+
 static void expect_let_go_refused(const Sample *s, const char *op) {
     for (int i = 0; i < s->n; i++) {
         Tensor *in[SAMPLE_INPUTS];
@@ -1065,6 +1071,7 @@ static void expect_let_go_refused(const Sample *s, const char *op) {
         ag_let_go(in[i]);
         const char *beginning = format("%s: ", op);
         Tensor *y = call_op(s->op, in, s->n, s->number);
+        expect_named(s);
         if (!y) expect_error_like(beginning, " was let go, and its elements with it");
         else ck_assert_msg(y == in[i], "%s reads what was let go", s->op);
         tape_end();
@@ -1083,6 +1090,27 @@ START_TEST(what_was_let_go_is_refused_by_its_name) {
 }
 END_TEST
 
+/* A NULL is absent, or an error with the name of the input. */
+START_TEST(what_is_null_is_named) {
+    const Sample *both[] = {samples(), samples_of_composites()};
+    for (int list = 0; list < 2; list++)
+        for (const Sample *s = both[list]; s->op; s++)
+            for (int i = 0; i < s->n; i++) {
+                Tensor *in[SAMPLE_INPUTS];
+                make_inputs(s, DENSE, real_inputs(s), in);
+                Tensor *there = in[i];
+                in[i] = NULL;
+                ck_assert(tape_begin());
+                Tensor *y = call_op(s->op, in, s->n, s->number);
+                expect_named(s);
+                if (!y) expect_error_like("", " is NULL");
+                tape_end();
+                in[i] = there;
+                release_all(in, s->n);
+            }
+}
+END_TEST
+
 /* The types of a list, and what is NULL or let go in it. */
 START_TEST(a_wrong_tensor_of_a_list_is_named) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
@@ -1098,7 +1126,7 @@ START_TEST(a_wrong_tensor_of_a_list_is_named) {
     FAILS(ag_pad_sequence((Tensor *[]){x, NULL}, 2, 0), "pad_sequence: sequence 1 is NULL");
     ag_let_go(n);
     FAILS(ag_stack((Tensor *[]){n}, 1, 0),
-          "stack: the tensor was let go, and its elements with it");
+          "stack: a tensor of the list was let go, and its elements with it");
     tape_end();
     RELEASE(x, n);
 }
@@ -1725,10 +1753,11 @@ static void add_mistakes(Suite *suite) {
     tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, mistake_count());
     add_loop_tests(mistakes, n, every_op_has_a_wrong_shape_or_takes_any, wrong_types_are_refused,
                    null_is_refused, a_pending_error_stays);
-    add_tests(mistakes, what_was_let_go_is_refused_by_its_name, without_a_tape_there_is_no_op,
-              a_wrong_tensor_of_a_list_is_named, a_view_that_cannot_be_is_an_error,
-              a_negative_length_is_an_error, an_index_out_of_range_is_an_error,
-              a_target_that_is_no_class_is_an_error, too_many_dimensions_are_an_error);
+    add_tests(mistakes, what_is_null_is_named, what_was_let_go_is_refused_by_its_name,
+              without_a_tape_there_is_no_op, a_wrong_tensor_of_a_list_is_named,
+              a_view_that_cannot_be_is_an_error, a_negative_length_is_an_error,
+              an_index_out_of_range_is_an_error, a_target_that_is_no_class_is_an_error,
+              too_many_dimensions_are_an_error);
 }
 
 static Suite *ops_suite(void) {
