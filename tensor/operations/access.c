@@ -49,7 +49,7 @@ bool tensor_to_int64s(const Tensor *x, int64_t *out) { return copy_out("to_int64
 
 bool tensor_allclose(const Tensor *a, const Tensor *b, double rtol, double atol) {
     if (!a || !b || a->dtype != b->dtype || !shape_equal(a->shape, b->shape)) return false;
-    if (!tensor_check_readable("allclose", a) || !tensor_check_readable("allclose", b))
+    if (!tensor_check_argument("allclose", "a", a) || !tensor_check_argument("allclose", "b", b))
         return false;
     const int last = a->shape.ndim > 0 ? a->shape.ndim - 1 : 0;
     const Tensor bounds = {.dtype = F64, .data = (double[]){rtol, atol}};

@@ -12,10 +12,10 @@ static bool check_writable(const char *op, const Tensor *x) {
 }
 
 /* y, to be read while x is written: a copy if a write to x could change an element of y before that
- * element is read. Otherwise nothing is allocated, so the second half of an optimizer step, which
- * only writes in place, cannot fail. */
-static Tensor *without_overlap(const char *op, const Tensor *x, const Tensor *y) {
-    if (!tensor_check_readable(op, y)) return NULL;
+ * element is read. name: y's. Otherwise nothing is allocated, so the second half of an optimizer
+ * step, which only writes in place, cannot fail. */
+static Tensor *without_overlap(const char *op, const Tensor *x, const char *name, const Tensor *y) {
+    if (!tensor_check_argument(op, name, y)) return NULL;
     if (x->dtype != y->dtype)
         return tensor_fail("%s: the types %s and %s must be equal; convert one with tensor_to", op,
                            tensor_dtype_name(x->dtype), tensor_dtype_name(y->dtype));
@@ -44,7 +44,7 @@ static void forget_sources(Tensor *x) {
 
 bool tensor_copy_from(Tensor *dst, const Tensor *src) {
     Tensor *source =
-        check_writable("copy_from", dst) ? without_overlap("copy_from", dst, src) : NULL;
+        check_writable("copy_from", dst) ? without_overlap("copy_from", dst, "src", src) : NULL;
     if (!source) return false;
     tensor_copy_elements(dst, source);
     tensor_release(source);
@@ -88,7 +88,7 @@ static bool check_factor(const char *op, const Tensor *x, double number) {
 }
 
 bool tensor_add_(Tensor *x, const Tensor *y, double alpha) {
-    Tensor *term = check_factor("add_", x, alpha) ? without_overlap("add_", x, y) : NULL;
+    Tensor *term = check_factor("add_", x, alpha) ? without_overlap("add_", x, "y", y) : NULL;
     if (!term) return false;
     tensor_loop_elements(tensor_kernels()->add_scaled[x->dtype], 3, (const Tensor *[]){x, x, term},
                          alpha);

@@ -1628,7 +1628,7 @@ START_TEST(a_refused_write_writes_nothing) {
     Tensor *two = tensor_ones(SHAPE(2));
     Tensor *bools = tensor_to(x, BOOL);
     FAILS(tensor_copy_from(NULL, x), "copy_from: the tensor is NULL");
-    FAILS(tensor_copy_from(x, NULL), "copy_from: the tensor is NULL");
+    FAILS(tensor_copy_from(x, NULL), "copy_from: src is NULL");
     FAILS(tensor_copy_from(x, ints),
           "copy_from: the types float32 and int64 must be equal; convert one with tensor_to");
     FAILS(tensor_copy_from(x, two), "copy_from: (2,) cannot be broadcast to (3,)");
@@ -1637,7 +1637,7 @@ START_TEST(a_refused_write_writes_nothing) {
     FAILS(tensor_fill(NULL, 1), "fill: the tensor is NULL");
     FAILS(tensor_fill(wide, 1), "fill: x is (2, 3) and expanded: several elements share one place");
     FAILS(tensor_add_(NULL, x, 1), "add_: the tensor is NULL");
-    FAILS(tensor_add_(x, NULL, 1), "add_: the tensor is NULL");
+    FAILS(tensor_add_(x, NULL, 1), "add_: y is NULL");
     FAILS(tensor_add_(x, ints, 1),
           "add_: the types float32 and int64 must be equal; convert one with tensor_to");
     FAILS(tensor_add_(x, two, 1), "add_: (2,) cannot be broadcast to (3,)");
