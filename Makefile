@@ -250,7 +250,7 @@ endif
 	    $(call quoted,libdir=$(call relative,$(LIBDIR))) \
 	    $(call quoted,includedir=$(call relative,$(INCLUDEDIR))) \
 	    'Name: tapehead' 'Description: a minimal autograd tensor framework' 'Version: $(VERSION)' \
-	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -ltapehead' \
+	    'Cflags: -I"$${includedir}"' 'Libs: -L"$${libdir}" -ltapehead -lm' \
 	    $(call quoted,Libs.private: $(LIBS) -pthread))
 	$(if $(DESTDIR),,$(if $(LINUX),@if $(unseen); then echo 'Programs find $(SONAME) after: sudo ldconfig'; fi))
 uninstall: ## remove the installed files

@@ -199,7 +199,9 @@ Tensor *ag_logical_and(Tensor *a, Tensor *b), *ag_logical_or(Tensor *a, Tensor *
 Tensor *ag_logical_not(Tensor *x);
 
 /* condition and mask are BOOL; all operands broadcast together. An element that is not selected
- * gets a gradient of exactly 0. */
+ * gets a gradient of exactly 0. But the op before may multiply this 0 by infinity, and get NaN:
+ * ag_where(ag_gt_scalar(x, 0), ag_sqrt(x), zero) at x = 0. Select the input instead:
+ * ag_sqrt(ag_where(ag_gt_scalar(x, 0), x, one)). */
 Tensor *ag_where(Tensor *condition, Tensor *a, Tensor *b);     /* a where true, b where false */
 Tensor *ag_masked_fill(Tensor *x, Tensor *mask, double value); /* value where true */
 
@@ -310,7 +312,8 @@ Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
 
 /* Sets elements to 0 with probability p and divides the others by 1 - p. p = 0 returns x. Always
  * drops: only the modules of nn know whether a model is in training. Draws in the order of x's
- * memory, as PyTorch does. */
+ * memory, as PyTorch does. But the result of an elementwise op lies row by row here, and in PyTorch
+ * as its input does: of ag_relu(ag_transpose(x, 0, 1)) other elements are dropped than there. */
 Tensor *ag_dropout(Tensor *x, double p);
 
 typedef enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } Reduction;
@@ -469,7 +472,8 @@ Tensor *ag_rms_norm(Tensor *x, Tensor *w, double eps);
  * row are D / 2 pairs, and pair i turns by the angle position base^(-2 i / D). positions: I64 (N),
  * or (B, N) for x (B, ..., N, D). PyTorch has no such function; models differ in their pairs, and
  * weights trained with one kind give nonsense with the other. Hugging Face's Llama has
- * ROPE_HALVES, Meta's own files ROPE_ADJACENT. Llama's base is 10000 or 500000. */
+ * ROPE_HALVES, Meta's own files ROPE_ADJACENT. Llama's base is 10000 (1 and 2) or 500000 (3); from
+ * 3.1 on it scales the angles of slow pairs as well, which this op does not. */
 typedef enum {
     ROPE_ADJACENT, /* (0, 1), (2, 3), ...: GPT-J */
     ROPE_HALVES    /* (0, D / 2), (1, D / 2 + 1), ...: GPT-NeoX */

@@ -69,7 +69,7 @@ void *nn_module_new(const ModuleClass *kind); /* zeroed; NULL on error */
  * it has taken over, and returns NULL. The lines before need no checks. */
 void *nn_module_done(void *module);
 
-/* These functions take over the reference or the child, also when they fail. A name has 1 to 23
+/* These functions take over the reference or the child, also when they fail. A name has 1 to 31
  * bytes, no dot among them, and is unique in its module. */
 
 /* slot: a field of the module, which then holds value. value becomes a parameter: it requires a
@@ -173,7 +173,13 @@ Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x); /* (..., normalized_s
 /* ---- attention --------------------------------------------------------------------------- */
 
 /* attention_weights are the weights of the last forward that succeeded, before dropout. They
- * outlive the tape, until the next forward or nn_free; retain them if you need them longer. */
+ * outlive the tape, until the next forward or nn_free; retain them if you need them longer.
+ *
+ * Where masks of other libraries differ: keep is true for a key that counts, key_padding_mask of
+ * PyTorch's MultiheadAttention is true for one that is masked (ag_logical_not turns one into the
+ * other). The output of a query whose length is 0 is 0; in d2l's masked_softmax it is the mean of
+ * all values. With fewer queries than keys, causal starts at the upper left: query i attends to keys
+ * 0 to i, as PyTorch's is_causal. */
 
 /* softmax(Q K' / sqrt(d)) V, Vaswani et al. 2017, section 3.2.1. */
 typedef struct {
@@ -321,7 +327,8 @@ bool nn_multi_head_attention_rope(MultiHeadAttention *attention, double base, Ro
 
 /* The keys and values of the positions that one attention has seen, for a model that writes: the
  * next position needs no others. Each attention of a model has a cache of its own. You own it, and
- * it owns its tensors. To begin another text, set length to 0. */
+ * it owns its tensors. To begin another text, set length to 0; another batch size, type or module
+ * needs another cache. */
 typedef struct KVCache {
     int64_t capacity, length; /* how many positions it can hold, and holds */
     Tensor *keys, *values;    /* (B, num_kv_heads, capacity, D); NULL before the first forward */
