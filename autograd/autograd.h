@@ -177,9 +177,10 @@ Tensor *ag_sigmoid(Tensor *x), *ag_silu(Tensor *x);
 Tensor *ag_log1p(Tensor *x); /* log(1 + x), with all digits where x is small */
 /* log(1 + exp(x)). (PyTorch returns x where x > 20: 2e-9 less, which only float64 shows.) */
 Tensor *ag_softplus(Tensor *x);
-Tensor *ag_abs(Tensor *x), *ag_relu(Tensor *x); /* gradient 0 at 0 */
-Tensor *ag_gelu(Tensor *x);                     /* x Phi(x), the exact form */
-Tensor *ag_gelu_tanh(Tensor *x);                /* PyTorch's gelu with approximate="tanh"; GPT-2 */
+Tensor *ag_abs(Tensor *x);       /* gradient 0 dy at 0: NaN for an infinite dy, as in PyTorch */
+Tensor *ag_relu(Tensor *x);      /* gradient 0 at 0, for any dy */
+Tensor *ag_gelu(Tensor *x);      /* x Phi(x), the exact form */
+Tensor *ag_gelu_tanh(Tensor *x); /* PyTorch's gelu with approximate="tanh"; GPT-2 */
 
 Tensor *ag_scale(Tensor *x, double factor), *ag_add_scalar(Tensor *x, double number);
 Tensor *ag_pow_scalar(Tensor *x, double exponent);
@@ -442,7 +443,7 @@ Tensor *ag_lt_scalar(Tensor *x, double s), *ag_le_scalar(Tensor *x, double s);
 Tensor *ag_gt_scalar(Tensor *x, double s), *ag_ge_scalar(Tensor *x, double s);
 Tensor *ag_isnan(Tensor *x); /* BOOL; false for every I64 and BOOL */
 
-/* torch.var and torch.std: divided by n - 1. The gradient of a deviation of 0 is 0. */
+/* torch.var and torch.std: divided by n - 1. The gradient of a deviation of 0 is 0, for any dy. */
 Tensor *ag_var_dim(Tensor *x, int dim, bool keepdim), *ag_std_dim(Tensor *x, int dim, bool keepdim);
 /* Maxima and minima take any type. torch.amax and amin of one dimension, but only the first extreme
  * gets the gradient, as in torch.max(x, d) and min(x, d). A NaN counts as the maximum and as the

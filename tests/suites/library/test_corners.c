@@ -91,6 +91,46 @@ START_TEST(the_variance_of_fewer_than_two_is_nan) {
 }
 END_TEST
 
+/* A gradient that is 0 by its rule is 0 for any dy: that of log(y) where y is 0 is infinite. */
+START_TEST(a_gradient_that_is_0_is_0_for_any_dy) {
+    static const struct {
+        const char *op;
+        double number[2], x[3];
+        bool is_zero[3];
+    } rules[] = {
+        {"std_dim", {0, 0}, {0.1, 0.1, 0.1}, {true, true, true}},
+        {"std_dim", {0, 1}, {-7, -7, -7}, {true, true, true}},
+        {"std_dim", {0, 0}, {1, 2, 4}, {false, false, false}},
+        {"relu", {0}, {-1, 0, 2}, {true, true, false}},
+        {"clamp_min", {0}, {-1, 0, 2}, {true, true, false}},
+        {"clamp_max", {0}, {-1, 0, 2}, {false, true, true}},
+        {"clamp", {-1, 1}, {-1, 0, 1}, {true, false, true}},
+        {"pow_scalar", {0}, {-1, 0, 2}, {true, true, true}},
+        {"max_dim", {0, 0}, {-1, 2, 2}, {true, false, true}},
+        {"min_dim", {0, 0}, {-1, 2, 2}, {false, true, true}},
+        {"max", {0}, {-1, 2, 2}, {true, false, false}},
+    };
+    const double dys[] = {HUGE_VAL, -HUGE_VAL, (double)NAN};
+    for (int r = 0; r < (int)COUNT(rules); r++)
+        for (int i = 0; i < 6; i++) {
+            tensor_set_default_dtype(i < 3 ? F32 : F64);
+            Tensor *x = ag_requires_grad(tensor_from_doubles(SHAPE(3), rules[r].x));
+            tape_begin();
+            Tensor *y = call_op(rules[r].op, &x, 1, rules[r].number);
+            ck_assert_msg(y != NULL, "%s: %s", rules[r].op, tensor_error());
+            Tensor *dy = tensor_full(y->shape, dys[i % 3]);
+            ck_assert(ag_backward_from(y, dy));
+            for (int e = 0; e < 3; e++) {
+                const double dx = tensor_get(x->grad, (int64_t)e);
+                ck_assert_msg(rules[r].is_zero[e] ? dx == 0 : !isfinite(dx), "%s: dx[%d] is %g",
+                              rules[r].op, e, dx);
+            }
+            tape_end();
+            RELEASE(x, dy);
+        }
+}
+END_TEST
+
 /* The square of the deviation does not fit the type, or has few digits there. (PyTorch 2.15 is
  * right for std in float32; in float64 it says inf and 0 at 1e200, and its layer_norm is 0 at
  * 1e20.) */
@@ -268,7 +308,7 @@ int main(void) {
               a_small_gradient_does_not_hold_on_to_large_bytes,
               the_gradient_of_a_loser_is_zero_even_where_it_is_infinite,
               dropout_divides_in_the_type_of_the_tensor, the_variance_of_fewer_than_two_is_nan,
-              a_deviation_fits_where_the_variance_does_not,
+              a_gradient_that_is_0_is_0_for_any_dy, a_deviation_fits_where_the_variance_does_not,
               the_gradient_of_gelu_tanh_far_out_is_0_or_1,
               the_gradient_of_abs_is_plain_zero_at_zero, abs_multiplies_dy_by_the_sign,
               a_sum_over_no_dimensions_is_over_all, a_stack_of_a_thousand,
