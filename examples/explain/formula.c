@@ -832,7 +832,7 @@ static void make_sgd(const Plan *plan, Formula *f) {
         else put_text(rest, FORMULA_TEXT, f->count == 2 ? ", and so `%s`" : " and `%s`", name);
     }
     if (f->count > 3) snprintf(rest, FORMULA_TEXT, ", and so the other %d", f->count - 1);
-    put_text(f->title, FORMULA_TEXT, "`%s` <- `%s` - %g `d%s`", first, first, json_number(rate),
+    snprintf(f->title, FORMULA_TEXT, "`%s` <- `%s` - %g `d%s`", first, first, json_number(rate),
              first);
     title(f, rest);
 }
