@@ -58,6 +58,11 @@ $(BENCHES) $(FUZZERS) $(BUILD)/page/llama: $(BUILD)/%: $(BUILD)/obj/tests/%.o $(
 $(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
 	$(link) -fsanitize=fuzzer $(WRAP) $(LIBS)
 
+# The time of a suite is that of the library and of the programs: all are compiled without optimization but those whose
+# own loops are the work.
+LOOPS    = $(patsubst %,tests/suites/library/test_%.c,attention exponents kernels products)
+$(call objects,$(filter-out $(LOOPS),$(wildcard tests/suites/*.c tests/suites/*/*.c))): SPEED = $(QUICK)
+
 WITH_CHECK = $(call objects,$(wildcard tests/suites/*/test_*.c)) $(BESIDE:$(BUILD)/%=$(BUILD)/obj/%.o) $(HELPERS) \
              $(call objects,tests/suites/course/common_live.c tests/fuzz/target_api.c)
 $(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(COUNTED),,-DNOTHING_COUNTED) $(if $(WINDOWS),-include tests/suites/common_windows.h) $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
