@@ -26,9 +26,7 @@ static void setup(void) {
 static void teardown(void) { ck_assert_int_eq(shell("chmod -R u+rwx \"$D\" && rm -r \"$D\""), 0); }
 
 TCase *add_program_case(Suite *suite, const char *name) {
-    TCase *tcase = add_case(suite, name, setup, teardown);
-    tcase_set_timeout(tcase, 120);
-    return tcase;
+    return add_case(suite, name, setup, teardown);
 }
 
 /* ---- running it ---------------------------------------------------------------------------- */

@@ -235,7 +235,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("again");
     TCase *tcase = add_framed_case(suite, "again");
-    tcase_set_timeout(tcase, 120);
     add_loop_tests(tcase, AGAIN_KINDS, fair_questions);
     add_tests(tcase, mistakes_have_their_values, answers_by_other_ops, questions_of_lessons,
               recorded_questions, requests);

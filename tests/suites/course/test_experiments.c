@@ -549,7 +549,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("experiments");
     TCase *tcase = add_framed_case(suite, "experiments");
-    tcase_set_timeout(tcase, 60);
     add_loop_tests(tcase, SEEDS, root_of_d, key_bias, masks, padding, residual, check);
     add_loop_tests(tcase, 2, reshape);
     add_loop_tests(tcase, COUNT(cases), wholes);

@@ -2514,7 +2514,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("explain");
     TCase *tcase = add_framed_case(suite, "lessons");
-    tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, numbers_are_those_of_the_tape, 0, CASES);
     tcase_add_loop_test(tcase, terms_sum_to_the_gradients, 0, CASES);
     tcase_add_loop_test(tcase, checks_agree, 0, CASES);

@@ -1248,7 +1248,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("steps");
     TCase *tcase = add_framed_case(suite, "steps");
-    tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, kinds, 0, CASES);
     tcase_add_loop_test(tcase, terms, 0, CASES);
     tcase_add_loop_test(tcase, printed_lines, 0, CASES);

@@ -12,7 +12,7 @@
 #define N (INT64_C(1) << 40)
 
 static void setup(void) {
-    alarm(60);
+    alarm(300);
     frame_setup();
 }
 

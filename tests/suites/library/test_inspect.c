@@ -623,7 +623,6 @@ int main(void) {
     add_tests(lines, a_line_that_is_not_there_or_has_no_gradient_is_an_error,
               a_tape_that_keeps_gradients_keeps_values);
     TCase *json = add_framed_case(suite, "json");
-    tcase_set_timeout(json, 120);
     tcase_add_loop_test(json, the_json_of_every_op_has_its_gradients_as_sums_of_terms, 0, ops);
     tcase_add_loop_test(json, the_json_of_attention, 0, 2);
     add_tests(json, names_are_written_as_utf8, the_reasons_for_zeros,

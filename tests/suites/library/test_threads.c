@@ -764,7 +764,7 @@ static int fork_at(int calls) {
     sem_wait(&stopped);
     const pid_t child = calls > 0 ? fork() : 0;
     if (calls > 0 && child == 0) {
-        alarm(30); /* ends a child that waits for a lock */
+        alarm(300); /* ends a child that waits for a lock */
         created = 0;
         use_all_locks();
         execlp("sh", "sh", "-c", created > 0 ? "exit 0" : "exit 1", (char *)NULL);
