@@ -102,6 +102,9 @@ $(BUILD)/live/test_attention.wasm: WRAP = -Wl,--wrap=aligned_alloc,--wrap=free
 
 have-check:
 	@sh tests/tools/install-check
+ifneq ($(filter test suites tests,$(MAKECMDGOALS)),)
+$(BUILD)/flags: | have-check # it may ask, so before anything is compiled
+endif
 suites: $(TESTS)
 # Everything that this compiler makes; only clang links libFuzzer's targets.
 everything: all suites $(BENCHES) $(FUZZERS) $(BESIDE) $(BUILD)/page/llama $(BUILD)/docs $(BUILD)/failmalloc.so \

@@ -80,7 +80,7 @@ int open_terminal(int *slave) {
 bool has_terminal(const char *test) {
     int slave, terminal = open_terminal(&slave);
     if (terminal < 0) {
-        printf("There is no pseudo-terminal here (/dev/pts), so this is left out: %s\n", test);
+        left_out(format("%s: there is no pseudo-terminal here (/dev/pts)", test));
         return false;
     }
     close(slave);

@@ -106,10 +106,13 @@ static void mark_forgeries(const char *before, char mark[SEATS][128], int n, con
 
 /* Can an ordinary user run the program here? */
 static bool can_be_ordinary(void) {
-    return geteuid() == 0 &&
-           shell(
-               "setpriv --reuid 65534 --regid 65534 --clear-groups test -x ${BUILD:-build}/exercises") ==
-               0;
+    const bool can =
+        geteuid() == 0 &&
+        shell(
+            "setpriv --reuid 65534 --regid 65534 --clear-groups test -x ${BUILD:-build}/exercises") ==
+            0;
+    if (!can) left_out("forgeries as another user than this one: only root can try both");
+    return can;
 }
 
 START_TEST(forgeries_get_no_point) {

@@ -29,7 +29,7 @@ static void set_point(const char *point) {
 #ifdef __GLIBC__
     ck_assert(set);
 #else
-    if (!set) printf("test_locale: left out: no locale writes 0%s5\n", point);
+    if (!set) left_out(format("no locale writes 0%s5", point));
 #endif
 }
 
