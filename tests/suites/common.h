@@ -28,6 +28,8 @@ TCase *add_framed_case(Suite *suite, const char *name);
 #define add_loop_tests(tcase, times, ...)                                                          \
     add_listed_tests(tcase, times, (const TTest *const[]){__VA_ARGS__, NULL})
 void add_listed_tests(TCase *tcase, int times, const TTest *const *tests);
+/* How many of n: all with ALL=1, else every step-th, from the first. */
+int sampled(int n, int step);
 /* Says what this machine cannot test; the last lines of make test repeat it. */
 void left_out(const char *what);
 /* Marks a case whose tests make valgrind leaves out, because they would take it minutes. */
