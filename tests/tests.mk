@@ -195,17 +195,8 @@ mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or
 	@sh tests/tools/have python3 gcov:gcc git
 	@BUILD=$(BUILD) python3 tests/tools/mutants $(MUTANTS)
 
-thorough: ## for a release: what .ci/run shortens or leaves out; needs some hours
-	@TAPEHEAD_ISA=plain $(MAKE) --no-print-directory test
-	@TAPEHEAD_ISA=baseline $(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory sanitize
-	@$(MAKE) --no-print-directory tsan
-	@$(MAKE) --no-print-directory valgrind
-	@$(MAKE) --no-print-directory fuzz-libfuzzer
-	@$(MAKE) --no-print-directory page-test BROWSER=firefox
-	@bash tests/checks/build --all
-	@bash tests/checks/ports
-	@$(MAKE) --no-print-directory mutants
+thorough: ## for a release: what .ci/run shortens or leaves out, some hours; goes on where it was stopped. PARTS=tsan is this part alone
+	@sh tests/tools/thorough $(BUILD) $(PARTS)
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(STUDENTS) \
          examples/exercises/harness.c examples/exercises/process_windows.c examples/exercises/scratch_exercises.c,$(filter %.c,$(SOURCES))))
