@@ -49,7 +49,7 @@ $(BUILD)/tests/test_alloc_failure: $(call objects,$(call files,examples/explain/
 $(BUILD)/tests/test_exercises $(BUILD)/tests/test_forgeries: $(JSON)
 $(BUILD)/tests/test_forgeries: $(call objects,examples/exercises/process.c examples/exercises/filter.c)
 $(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/submission.c)
-$(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
+$(BUILD)/tests/test_answers $(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
 $(BUILD)/tests/test_programs: $(JSON)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS) $(BUILD)/page/llama: $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a

@@ -127,10 +127,9 @@ static bool await(Queue *queue, const Marking *marking) {
     return !process_interrupted();
 }
 
-static void finish(Queue *queue, Marking *marking) {
-    if (!await(queue, marking)) return;
+void marking_finish(Marking *marking) {
     const Exercise *e = marking->exercise;
-    if (has_numbers(&marking->trial)) {
+    if (has_numbers(&marking->trial) && !marking->right.n) {
         marking->right = calls_copy(e, &marking->given);
         calls_right(e, &marking->right);
     }
@@ -157,7 +156,7 @@ void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
         workers++;
     if (workers == 0) work(&queue); /* there are no threads */
     for (int i = 0; i < n && !process_interrupted(); i++) {
-        finish(&queue, &list[i]);
+        if (await(&queue, &list[i])) marking_finish(&list[i]);
         if (!process_interrupted()) done(&list[i], data);
     }
     for (int i = 0; i < workers; i++) pthread_join(thread[i], NULL);

@@ -17,6 +17,8 @@ typedef struct {
  * its mark is there. Stops after Ctrl-C. The exercise of each marking is set. */
 void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
                  void (*done)(const Marking *marking, void *data), void *data);
+/* Makes the mark of a trial that is over. */
+void marking_finish(Marking *marking);
 void marking_free(Marking *list, int n);
 
 #endif

@@ -1,0 +1,217 @@
+/* test_answers.c - is every answer of tests/submissions marked rightly?
+ *
+ * All answers to an exercise are one program: tools/answers.awk gives the functions of each the
+ * number of the answer, and the name of the program says which one it is, so only the compiler and
+ * the linker run once. Trials, diagnosis and words are those of build/exercises. What it does
+ * around them, and the answers that are marked alone, are in test_exercises. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../examples/exercises/marking.h"
+#include "../common.h"
+
+enum { EXERCISES = 16, ANSWERS = 128, TEXT = 1 << 19 };
+
+static Place place;
+static char there[PATH_SIZE / 2]; /* the folder of the program */
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+/* What a shell line prints, to the end. */
+static void read_lines(const char *line, char *text) {
+    FILE *lines = popen(line, "r");
+    ck_assert_ptr_nonnull(lines);
+    const size_t n = fread(text, 1, TEXT - 1, lines);
+    text[n] = '\0';
+    ck_assert_int_lt((int)n, TEXT - 1);
+    ck_assert_msg(pclose(lines) == 0, "%s", line);
+}
+
+/* Answer n calls its function with the arrays of a call. */
+static void write_case(FILE *file, const Exercise *e, int n) {
+    int sizes = 0, numbers = 0, arrays = 0;
+    fprintf(file, "case %d: %s_%d(", n, e->function, n);
+    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
+        if (p > e->parameter) fprintf(file, ", ");
+        if (p->kind == SIZE) fprintf(file, "size[%d]", sizes++);
+        else if (p->kind == DOUBLE) fprintf(file, "number[%d]", numbers++);
+        else fprintf(file, "array[%d]", arrays++);
+    }
+    fprintf(file, "); break;\n");
+}
+
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+static bool is_alone(const char *mark) {
+    return begins(mark, "alone ") || begins(mark, "no-compile") || begins(mark, "empty");
+}
+
+/* Finds the mark of each answer; under it are the lines that say what must be said. */
+static int find_marks(const Exercise *e, const char *marks[ANSWERS]) {
+    static char heads[TEXT];
+    int n = 0;
+    read_lines(format("awk -v show=heads -f tests/tools/answers.awk tests/submissions/%s.txt",
+                      exercise_file(e)),
+               heads);
+    for (const char *at = heads; at; at = strstr(at, "\n==== ")) {
+        at += strlen(n ? "\n==== " : "==== ");
+        ck_assert_int_lt(n, ANSWERS);
+        marks[n++] = at;
+    }
+    return n;
+}
+
+/* The program is compiled with the marker's own flags, and around it is the marker's harness. */
+static void make_program(const Exercise *e, const char *const marks[ANSWERS], int n) {
+    static char text[TEXT];
+    const char *name = exercise_file(e);
+    ck_assert(process_make_folder_in(place.folder, name, true, there, sizeof there));
+    read_lines(format("awk -f tests/tools/answers.awk tests/submissions/%s.txt", name), text);
+    FILE *file = fopen(format("%s/all.c", there), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fprintf(file,
+            "void tapehead_call(const int *size, const double *number, void *const *array) {\n"
+            "switch (atoi(strrchr(program_invocation_name, '-') + 1)) {\n");
+    for (int i = 0; i < n; i++)
+        if (!is_alone(marks[i])) write_case(file, e, i);
+    fprintf(file, "}}\n");
+    ck_assert_int_eq(fclose(file), 0);
+    const char *line = format(
+        "cd %s && ${CC:-cc} -std=gnu11 -O0 -w -fsanitize=bounds -I../kit all.c ../kit/harness.o "
+        "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=aligned_alloc "
+        "-Wl,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray,--wrap=mmap -lm -o all",
+        there);
+    ck_assert_int_eq(system(line), 0);
+}
+
+/* ---- the marks ------------------------------------------------------------------------------- */
+
+static char complaint[1 << 14]; /* about all answers of an exercise */
+
+__attribute__((format(printf, 1, 2))) static void complain(const char *text, ...) {
+    const size_t at = strlen(complaint);
+    va_list arguments;
+    va_start(arguments, text);
+    vsnprintf(complaint + at, sizeof complaint - at, text, arguments);
+    va_end(arguments);
+}
+
+/* "no_scale", or "da_untransposed+db_untransposed" */
+static void ids_of(const Mark *mark, char ids[128]) {
+    *ids = '\0';
+    for (int i = 0; i < MOST_OUTPUTS && mark->mistakes[i]; i++)
+        snprintf(ids + strlen(ids), 128 - strlen(ids), "%s%s", i ? "+" : "", mark->mistakes[i]->id);
+}
+
+/* "wrong - half of it @dp" has the result "wrong", no id, and the first wrong stage dp; "not right"
+ * is any end but a right one, an endless loop and a file that does not compile. */
+static bool is_the_mark(const char *wanted, const Mark *mark) {
+    char result[32], id[64] = "", ids[128];
+    const char *is = mark_names[mark->kind];
+    ids_of(mark, ids);
+    sscanf(wanted, "%31s %63s", result, id);
+    if (strcmp(result, "not") == 0)
+        return mark->kind != MARK_RIGHT && mark->kind != MARK_TIMEOUT &&
+               mark->kind != MARK_NO_COMPILE && mark->kind != MARK_NOT_MARKED;
+    if (strcmp(result, "wrong") != 0 || strcmp(id, "-") == 0) *id = '\0';
+    const char *stage = strchr(wanted, '@');
+    return strcmp(is, result) == 0 && strcmp(ids, id) == 0 &&
+           (!stage || strcmp(mark->stage, stage + 1) == 0);
+}
+
+/* The lines under the mark: "says: " what must be in its text, and "says not: ". */
+static void check_words(const char *title, const char *line, const Mark *mark) {
+    char words[1024];
+    for (; begins(line, "says"); line += strcspn(line, "\n") + 1) {
+        const bool wanted = begins(line, "says: ");
+        const char *from = strchr(line, ':') + 2;
+        snprintf(words, sizeof words, "%.*s", (int)strcspn(from, "\n"), from);
+        if ((strstr(mark->text, words) != NULL) != wanted)
+            complain("\n%s: it %s: %s\n%s", title, wanted ? "does not say" : "says", words,
+                     mark->text);
+    }
+}
+
+static void check_mark(int n, const char *at, const Mark *mark) {
+    char title[256], wanted[128], ids[128];
+    snprintf(wanted, sizeof wanted, "%.*s", (int)strcspn(at, "\n"), at);
+    snprintf(title, sizeof title, "answer %d, %s", n, wanted);
+    ids_of(mark, ids);
+    if (!is_the_mark(wanted, mark))
+        complain("\n%s: it is %s %s @%s\n%s", title, mark_names[mark->kind], ids, mark->stage,
+                 mark->text);
+    const char *said = strstr(mark->text, " this: ");
+    if (*ids && !(said && strchr(said, '?') && !strpbrk(said, "{}")))
+        complain("\n%s: no words\n%s", title, mark->text);
+    check_words(title, at + strcspn(at, "\n") + 1, mark);
+}
+
+/* Tries answer n, which is the program with this number in its name. */
+static void mark_answer(Marking *marking, int n, const char *mark) {
+    Trial *trial = &marking->trial;
+    *trial = (Trial){.stopped = -1, .place = &place};
+    snprintf(trial->program, sizeof trial->program, "%s/all-%d", there, n);
+    snprintf(trial->printed, sizeof trial->printed, "%s/printed", there);
+    ck_assert_int_eq(link(format("%s/all", there), trial->program), 0);
+    trial_compute(trial, marking->exercise, &marking->given);
+    marking_finish(marking);
+    check_mark(n, mark, &marking->mark);
+    trial_free(trial);
+}
+
+/* Of an edit with several values the first and the last are enough. */
+static bool is_left_out(const char *const *marks, int i, int n) {
+    const size_t length = strcspn(marks[i], "\n") + 1;
+    const bool between = i > 0 && i + 1 < n && strncmp(marks[i - 1], marks[i], length) == 0 &&
+                         strncmp(marks[i], marks[i + 1], length) == 0;
+    return is_alone(marks[i]) || (between && sampled(2, 2) == 1);
+}
+
+START_TEST(answers_are_marked_rightly) {
+    const char *marks[ANSWERS];
+    char sentence[SENTENCE_SIZE];
+    const Exercise *e = exercise_list[_i];
+    signal(SIGXFSZ, SIG_IGN); /* as the marker does */
+    ck_assert(process_prepare(NULL, sentence, sizeof sentence));
+    ck_assert_msg(place_make(&place, sentence, sizeof sentence), "%s", sentence);
+    const int n = find_marks(e, marks);
+    make_program(e, marks, n);
+    Marking marking = {.exercise = e, .given = calls_draw(e, 7)};
+    marking.right = calls_copy(e, &marking.given);
+    calls_right(e, &marking.right);
+    for (int i = 0; i < n; i++)
+        if (!is_left_out(marks, i, n)) mark_answer(&marking, i, marks[i]);
+    calls_free(&marking.given);
+    calls_free(&marking.right);
+    place_remove(&place);
+    ck_assert_msg(!*complaint, "%s: %s", e->name, complaint);
+}
+END_TEST
+
+START_TEST(there_are_enough_answers) {
+    const char *marks[ANSWERS];
+    int nameless = 0;
+    for (int i = 0; i < EXERCISES; i++) {
+        int right_ones = 0;
+        for (int n = find_marks(exercise_list[i], marks); n > 0; n--) {
+            if (begins(marks[n - 1], "right") || begins(marks[n - 1], "alone right")) right_ones++;
+            if (begins(marks[n - 1], "wrong -")) nameless++;
+        }
+        ck_assert_int_ge(right_ones, 3);
+    }
+    ck_assert_int_ge(nameless, 12);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("answers");
+    TCase *answers = add_framed_case(suite, "answers");
+    tcase_set_timeout(mark_long(answers), 300);
+    add_loop_tests(answers, EXERCISES, answers_are_marked_rightly);
+    add_tests(answers, there_are_enough_answers);
+    return run_suite(suite);
+}
