@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 /* A student's text is compiled where it can see source and kit alone: objects have the answers. */
-static const char kit[] = "kit", source[] = "source", objects[] = "objects";
+static const char kit[] = "kit", source[] = "source", objects[] = "objects",
+                  whole[] = "whole";
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -178,7 +179,7 @@ static ProcessResult run_compiler(const Place *place, const char *folder, const 
 }
 
 static const char *const with_texts[] = {".", "../source", "../kit", NULL};
-static const char *const with_objects[] = {".", "../objects", NULL};
+static const char *const with_objects[] = {".", "../objects", "../whole", NULL};
 
 /* Compiles the student's file alone, with one more flag. The student may have a main. */
 static ProcessResult compile_with(const Place *place, const char *file, const char *folder,
@@ -205,7 +206,9 @@ static ProcessResult compile(const Place *place, const char *file, const char *f
     return unknown ? compile_with(place, file, folder, "-g0") : result;
 }
 
-static ProcessResult link_program(const Place *place, const Exercise *e, const char *folder) {
+/* With the student's object of one folder, the program of another. */
+static ProcessResult link_program(const Place *place, const Exercise *e, const char *from,
+                                  const char *folder) {
     char student[PATH_SIZE], call[PATH_SIZE], harness[PATH_SIZE], program[PATH_SIZE];
     const char *const words[] = {
 #ifndef __APPLE__
@@ -228,7 +231,7 @@ static ProcessResult link_program(const Place *place, const Exercise *e, const c
         NULL
     };
     const char *name = exercise_file(e);
-    near_path(place, folder, "student.o", "", student);
+    near_path(place, from, "student.o", "", student);
     near_path(place, objects, "harness", ".o", harness);
     near_path(place, objects, name, ".o", call);
     near_path(place, folder, "program.exe", "", program);
@@ -249,7 +252,7 @@ static ProcessResult make_program(const Place *place, const Exercise *e, const c
     place_path(place, folder, "messages", "", path);
     read_messages(path, messages, size);
     if (!process_succeeded(result)) return result;
-    result = link_program(place, e, folder);
+    result = link_program(place, e, folder, folder);
     if (!process_succeeded(result))
         read_messages(path, messages, size); /* else the warnings stay */
     return result;
@@ -277,6 +280,23 @@ ProcessResult place_compile(const Place *place, const Exercise *e, char *message
     const char *name = exercise_file(e);
     near_path(place, source, name, ".c", file);
     return make_program(place, e, file, name, messages, size);
+}
+
+void place_compile_whole(Place *place, const char *name) {
+    char file[PATH_SIZE], folder[PATH_SIZE], object[PATH_SIZE];
+    if (!process_make_folder_in(place->folder, whole, true, folder, sizeof folder)) return;
+    near_path(place, source, name, ".c", file);
+    place_path(place, whole, "student.o", "", object);
+    place->whole = process_succeeded(compile(place, file, whole));
+    process_keep(folder, object);
+}
+
+ProcessResult place_link_whole(const Place *place, const Exercise *e, char *messages, size_t size) {
+    char path[PATH_SIZE];
+    const ProcessResult result = link_program(place, e, whole, exercise_file(e));
+    place_path(place, exercise_file(e), "messages", "", path);
+    read_messages(path, messages, size);
+    return result;
 }
 
 #if __has_include(<link.h>)
@@ -429,9 +449,8 @@ static bool starts_programs(const Place *place, char *sentence, size_t size) {
 
 /* Does the compiler make a program of an empty file, with this flag? */
 static bool makes_program(const Place *place, const char *flag) {
-    static const char *const with_kit[] = {".", "../kit", NULL};
     const char *const words[] = {flag, "../kit/empty.c", "-o", "program.exe", "-lm", NULL};
-    return process_succeeded(run_compiler(place, "empty", words, with_kit));
+    return process_succeeded(run_compiler(place, "empty", words, with_texts));
 }
 
 /* Can the compiler work where it can open little, and is there a static C library (macOS has none)?

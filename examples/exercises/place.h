@@ -4,6 +4,7 @@
  *     kit/           harness.o, and for each exercise the object that calls its function; headers
  *     source/        copies of one student's files
  *     around/        of attention from scratch: what becomes an object of the kit
+ *     whole/         of attention from scratch: the object of the student's whole file
  *     04_softmax/    the program of one exercise, and what it writes
  *
  * Of all of them only 04_softmax was ever writable for the user of the students' programs, and it
@@ -23,6 +24,7 @@ typedef struct {
     char compiler_path[PATH_SIZE / 4];
     bool confines;         /* the compiler can open no file but the student's and the system's */
     bool links_statically; /* programs need no file, and may open none */
+    bool whole; /* attention.c is compiled for all of its functions */
 } Place;
 
 /* Finds the compiler, makes the folder and the kit; false with a sentence. */
@@ -48,6 +50,11 @@ bool place_prepare(const Place *place, const Exercise *e);
 ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size);
 /* Where the compiler is not confined: does the exercise's file read others? With a sentence. */
 bool place_reaches_out(const Place *place, const Exercise *e, char *sentence, size_t size);
+/* Compiles source/NAME.c for all functions of attention from scratch: the same file is every
+ * function's, so it need not be compiled for each. */
+void place_compile_whole(Place *place, const char *name);
+/* The same as place_compile, with the object of the whole file. */
+ProcessResult place_link_whole(const Place *place, const Exercise *e, char *messages, size_t size);
 /* Does the compiler compile a function that does nothing? If not, no student is to blame. */
 bool place_can_compile(const Place *place, const Exercise *e);
 /* How much static memory has the student's object? 0 where it is not an ELF file. */

@@ -190,6 +190,8 @@ bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
     for (int i = 0; i < SCRATCH && ok; i++) ok = write_source(place, scratch_exercise(i), text);
 #ifdef _WIN32
     for (int i = 0; i < SCRATCH && ok; i++) scratch_write_less(place, scratch_exercise(i), 1);
+#else
+    if (ok) place_compile_whole(place, exercise_file(scratch_exercise(0)));
 #endif
     free(text);
     if (!ok) snprintf(sentence, size, "%s: nothing can be written there", place->folder);

@@ -96,7 +96,8 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         free(messages);
         return;
     }
-    ProcessResult result = place_compile(place, e, messages, MESSAGES);
+    ProcessResult result = place->whole ? place_link_whole(place, e, messages, MESSAGES)
+                                        : place_compile(place, e, messages, MESSAGES);
     for (int less = 1; e->file && !process_succeeded(result) && result.end != PROCESS_STARVED;
          less++) {
         if (!scratch_write_less(place, e, less)) break;
