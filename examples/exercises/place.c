@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { MOST_WORDS = 64 }; /* for the compiler, those of $CC with them */
 /* A student's text is compiled where it can see source and kit alone: objects have the answers. */
-static const char kit[] = "kit", source[] = "source", objects[] = "objects",
-                  whole[] = "whole";
+static const char kit[] = "kit", source[] = "source", objects[] = "objects", whole[] = "whole";
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -146,7 +146,7 @@ bool place_compile_kit(const Place *place, const char *from, const char *name) {
                                  "-DNO_WRAP",
 #endif
                                  "-c",        file, "-o", object, NULL};
-    const char *argv[40];
+    const char *argv[MOST_WORDS];
     int n = 0;
     near_path(place, from, name, ".c", file);
     near_path(place, objects, name, ".o", object);
@@ -165,7 +165,7 @@ bool place_compile_kit(const Place *place, const char *from, const char *name) {
 static ProcessResult run_compiler(const Place *place, const char *folder, const char *const *words,
                                   const char *const *others) {
     char there[PATH_SIZE], messages[PATH_SIZE];
-    const char *argv[40];
+    const char *argv[MOST_WORDS];
     int n = 0;
     place_path(place, folder, "", "", there);
     place_path(place, folder, "messages", "", messages);
@@ -206,11 +206,29 @@ static ProcessResult compile(const Place *place, const char *file, const char *f
     return unknown ? compile_with(place, file, folder, "-g0") : result;
 }
 
+/* Of attention from scratch: all parts of the right program but the function's own. */
+static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZE],
+                     const char **words) {
+    char file[80];
+    int n = 0;
+    for (int i = 0; i < SCRATCH; i++) {
+        if (scratch_exercise(i) == e) continue;
+        snprintf(file, sizeof file, "right_%s", scratch_exercise(i)->function);
+        near_path(place, objects, file, ".o", part[n]);
+        words[n] = part[n];
+        n++;
+    }
+    near_path(place, objects, "right", ".o", part[n]);
+    words[n] = part[n];
+    return n + 1;
+}
+
 /* With the student's object of one folder, the program of another. */
 static ProcessResult link_program(const Place *place, const Exercise *e, const char *from,
                                   const char *folder) {
     char student[PATH_SIZE], call[PATH_SIZE], harness[PATH_SIZE], program[PATH_SIZE];
-    const char *const words[] = {
+    char part[SCRATCH][PATH_SIZE];
+    const char *words[MOST_WORDS] = {
 #ifndef __APPLE__
         "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
 #endif
@@ -226,15 +244,17 @@ static ProcessResult link_program(const Place *place, const Exercise *e, const c
         harness,
         call,
         "-o",
-        program,
-        "-lm",
-        NULL
+        program
     };
     const char *name = exercise_file(e);
+    int n = 0;
     near_path(place, from, "student.o", "", student);
     near_path(place, objects, "harness", ".o", harness);
     near_path(place, objects, name, ".o", call);
     near_path(place, folder, "program.exe", "", program);
+    while (words[n]) n++;
+    if (e->file) n += add_parts(place, e, part, words + n);
+    words[n] = "-lm";
     return run_compiler(place, folder, words, with_objects);
 }
 

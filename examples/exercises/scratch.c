@@ -1,7 +1,9 @@
 /* scratch.c - the programs around one function of attention.c: see scratch.h.
  *
- * The student's whole file is compiled, and all of its functions are weak: where the right ones are
- * linked they take their place, so that one function alone is the student's. If the file does not
+ * The right program is compiled in parts, a function each. The student's whole file is compiled,
+ * and all of its functions are weak: where the right ones are linked they take their place. So of
+ * all parts but one and the student's object comes a program in which one function alone is the
+ * student's, and the right one is not there. If the file does not
  * compile, the other functions are cut out of its text; then the function is put alone into the
  * empty attention.c. So a mistake of syntax costs its own function. (On Windows a call inside of a
  * file stays there, so the others are cut out always.) */
@@ -67,37 +69,84 @@ static void cut(char *text, const char *all_but) {
 
 /* ---- the right program around a function ----------------------------------------------------- */
 
-bool scratch_prepare(const Place *place, const Exercise *e) {
-    static const char before[] = "#include <math.h>\n#include <stdbool.h>\n#include <stdio.h>\n"
-                                 "#include <stdlib.h>\n#define static\n";
-    static const char between[] = "\n#undef static\n";
+static const char headers[] = "#include <math.h>\n#include <stdbool.h>\n#include <stdio.h>\n"
+                              "#include <stdlib.h>\n";
+
+/* Compiles a text to an object of the kit. No student's file can include it: it has answers. */
+static bool compile_part(const Place *place, const char *name, const char *text) {
     char file[80], path[PATH_SIZE];
-    Definition d;
-    char *micro = strdup(text_named("micro.c"));
-    const char *calls = text_named("scratch_calls.inc");
-    const size_t size = micro ? strlen(micro) + strlen(calls) + 1024 : 0;
-    char *text = micro ? malloc(size) : NULL;
-    bool ok = text;
-    const char *name = exercise_file(e);
     snprintf(file, sizeof file, "%s.c", name);
+    const bool ok =
+        place_write(place, around, file, text) && place_compile_kit(place, around, name);
+    place_path(place, around, file, "", path);
+    remove(path);
+    return ok;
+}
+
+/* One function of micro.c, with what stands before it declared: right_matmul_forward.o. */
+static bool compile_function(const Place *place, const char *function) {
+    char name[80], *micro = strdup(text_named("micro.c"));
+    const size_t size = micro ? strlen(micro) + 512 : 0;
+    char *text = malloc(size + 1);
+    Definition d;
+    bool ok = micro && text && find(micro, 0, function, &d);
     if (ok) {
-        char *training = strstr(micro, "/* ---- training");
-        if (training) *training = '\0';
-        if (find(micro, 0, e->function, &d)) declare(micro, &d);
-        snprintf(text, size,
-                 "%s%s%s%s\nvoid tapehead_call(const int *s, const double *number, void *const *x);"
-                 "\nvoid tapehead_call(const int *s, const double *number, void *const *x) {\n"
-                 "    call_%s(%s, s, number, x);\n}\n",
-                 before, micro, between, calls, e->function, e->function);
-        /* No student's file can include it: it has answers. */
-        ok = process_make_folder_in(place->folder, around, false, path, sizeof path) &&
-             place_write(place, around, file, text) && place_compile_kit(place, around, name);
-        place_path(place, around, file, "", path);
-        remove(path);
+        micro[d.end] = '\0';
+        cut(micro, function);
+        snprintf(text, size, "%s#define static extern\n#pragma weak places\n%s\n", headers, micro);
+        snprintf(name, sizeof name, "right_%s", function);
+        ok = compile_part(place, name, text);
     }
     free(text);
     free(micro);
     return ok;
+}
+
+/* All other lines of micro.c, and the calls: right.o. */
+static bool compile_calls(const Place *place) {
+    enum { CALLS = 8192 };
+    char *micro = strdup(text_named("micro.c"));
+    const char *calls = text_named("scratch_calls.inc");
+    const size_t size = micro ? strlen(micro) + strlen(calls) + CALLS : 0;
+    char *text = malloc(size + 1);
+    bool ok = micro && text;
+    if (ok) {
+        Definition d;
+        char *training = strstr(micro, "/* ---- training");
+        if (training) *training = '\0';
+        for (int i = 0; i < SCRATCH; i++)
+            if (find(micro, 0, function_name(i), &d)) declare(micro, &d);
+        int at = snprintf(text, size, "%s#define static\n%s\n#undef static\n%s\n", headers, micro,
+                          calls);
+        for (int i = 0; i < SCRATCH; i++)
+            at += snprintf(text + at, size - (size_t)at,
+                           "void tapehead_%s(CALL);\nvoid tapehead_%s(CALL) {\n"
+                           "    call_%s(%s, s, number, x);\n}\n",
+                           function_name(i), function_name(i), function_name(i), function_name(i));
+        ok = compile_part(place, "right", text);
+    }
+    free(text);
+    free(micro);
+    return ok;
+}
+
+/* The right program in parts: a student's has all of them but one. */
+static bool compile_right(const Place *place) {
+    char path[PATH_SIZE];
+    bool ok = process_make_folder_in(place->folder, around, false, path, sizeof path) &&
+              compile_calls(place);
+    for (int i = 0; i < SCRATCH && ok; i++) ok = compile_function(place, function_name(i));
+    return ok;
+}
+
+bool scratch_prepare(const Place *place, const Exercise *e) {
+    static const char arguments[] = "(const int *s, const double *number, void *const *x)";
+    char text[1024];
+    snprintf(text, sizeof text,
+             "void tapehead_%s%s;\nvoid tapehead_call%s;\nvoid tapehead_call%s {\n"
+             "    tapehead_%s(s, number, x);\n}\n",
+             e->function, arguments, arguments, arguments, e->function);
+    return compile_part(place, exercise_file(e), text);
 }
 
 /* ---- the student's file ---------------------------------------------------------------------- */
@@ -195,5 +244,9 @@ bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
 #endif
     free(text);
     if (!ok) snprintf(sentence, size, "%s: nothing can be written there", place->folder);
+    if (ok && !compile_right(place)) {
+        snprintf(sentence, size, "the compiler %s cannot compile micro.c", place->compiler[0]);
+        ok = false;
+    }
     return ok;
 }
