@@ -308,7 +308,8 @@ Tensor *ag_attention(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double
 
 /* (x - mean) / sqrt(variance + eps) w + b over the last dimensions of x, as many as w and b have,
  * with equal sizes. w or b may be NULL; if both are, the op normalises the last dimension. The
- * variance is the sum of squares divided by n, not by n - 1. Ba, Kiros & Hinton 2016. */
+ * variance is the sum of squares divided by n, not by n - 1. eps must not be negative. Ba, Kiros &
+ * Hinton 2016. */
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps);
 
 /* Sets elements to 0 with probability p and divides the others by 1 - p. p = 0 returns x. Always
@@ -465,7 +466,7 @@ Tensor *ag_cumsum(Tensor *x, int dim); /* y[i] = x[0] + ... + x[i] along dim */
 
 /* x / sqrt(mean(x^2) + eps) w over the last dimensions of x, as many as w has; w NULL: the last
  * one. AG_EPS_OF_TYPE, as PyTorch's eps=None, is the distance from 1 to the next number of x's
- * type. Zhang & Sennrich 2019. */
+ * type; any other eps must not be negative. Zhang & Sennrich 2019. */
 #define AG_EPS_OF_TYPE (-1)
 Tensor *ag_rms_norm(Tensor *x, Tensor *w, double eps);
 

@@ -64,8 +64,9 @@ Tensor *ag_rms_norm(Tensor *x, Tensor *w, double eps) {
     if (!ag_check_named("rms_norm", "x", x) || (w && !ag_check_named("rms_norm", "w", w)) ||
         !check_sizes(x, w))
         return NULL;
-    const double of_type = x->dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON;
-    const Attributes at = {.eps = eps < 0 ? of_type : eps};
+    if (eps == AG_EPS_OF_TYPE) eps = x->dtype == F32 ? (double)FLT_EPSILON : DBL_EPSILON;
+    if (!tensor_check_not_negative("rms_norm", "eps", eps)) return NULL;
+    const Attributes at = {.eps = eps};
     const int merged = w ? w->shape.ndim - 1 : 0;
     if (merged == 0) return apply2(&ag_op_rms_norm, x, w, at);
     Shape rows = x->shape;

@@ -68,7 +68,8 @@ DEFINE_OP(layer_norm, .in = {{"x", FLOAT}, {"w", FLOAT | OPTIONAL}, {"b", FLOAT 
 
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {
     if (!ag_check_named("layer_norm", "x", x) || (w && !ag_check_named("layer_norm", "w", w)) ||
-        (b && !ag_check_named("layer_norm", "b", b)) || !check_layer_norm(x, w, b))
+        (b && !ag_check_named("layer_norm", "b", b)) || !check_layer_norm(x, w, b) ||
+        !tensor_check_not_negative("layer_norm", "eps", eps))
         return NULL;
     const Tensor *by = w ? w : b;
     const int merged = by ? by->shape.ndim - 1 : 0;

@@ -5,7 +5,7 @@
 static void print_rms_norm(const void *module, FILE *file) {
     const RMSNorm *norm = module;
     fprintf(file, "%s, eps=", tensor_shape_text(norm->weight->shape));
-    if (norm->eps < 0) fprintf(file, "None");
+    if (norm->eps == AG_EPS_OF_TYPE) fprintf(file, "None");
     else nn_print_float(norm->eps, file);
     fprintf(file, ", elementwise_affine=True");
 }

@@ -15,6 +15,11 @@ bool tensor_check_value(const char *op, DType dtype, double value) {
     return fits || tensor_fail("%s: %s cannot hold %g", op, tensor_dtype_name(dtype), value);
 }
 
+bool tensor_check_not_negative(const char *op, const char *what, double number) {
+    if (isnan(number)) return tensor_fail("%s: %s is nan: it must be a number", op, what);
+    return number >= 0 || tensor_fail("%s: %s is %.15g: it must not be negative", op, what, number);
+}
+
 bool tensor_check_number(const char *op, DType dtype, double number) {
     if (dtype_is_float(dtype)) return true;
     if (tensor_check_value(op, dtype, number) && number == trunc(number)) return true;

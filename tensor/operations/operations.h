@@ -43,6 +43,7 @@ void tensor_scatter_add_elements(const Tensor *x, const Tensor *y, int dim, cons
 
 bool tensor_check_writable_floats(const char *op, const Tensor *x); /* in place */
 bool tensor_check_value(const char *op, DType dtype, double value); /* does value fit? */
+bool tensor_check_not_negative(const char *op, const char *what, double number);
 /* Checks that x of this type can be multiplied by the number. int64 needs a whole number that it
  * can hold. */
 bool tensor_check_number(const char *op, DType dtype, double number);

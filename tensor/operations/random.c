@@ -84,14 +84,9 @@ Tensor *tensor_uniform(double low, double high, Shape shape) {
 }
 
 /* If the mean is not finite, neither are the elements, as in PyTorch. */
-static bool check_std(const char *op, double std) {
-    if (isnan(std)) return tensor_fail("%s: std is nan: it must be a number", op);
-    return std >= 0 || tensor_fail("%s: std is %.15g: it must not be negative", op, std);
-}
-
 Tensor *tensor_normal(double mean, double std, Shape shape) {
-    return check_std("normal", std) ? draw_new("normal", shape, tensor_draw_normals, mean, std)
-                                    : NULL;
+    if (!tensor_check_not_negative("normal", "std", std)) return NULL;
+    return draw_new("normal", shape, tensor_draw_normals, mean, std);
 }
 
 /* ---- in place ------------------------------------------------------------------------------ */
@@ -129,7 +124,8 @@ bool tensor_uniform_(Tensor *x, double low, double high) {
 }
 
 bool tensor_normal_(Tensor *x, double mean, double std) {
-    return tensor_check_writable_floats("normal_", x) && check_std("normal_", std) &&
+    return tensor_check_writable_floats("normal_", x) &&
+           tensor_check_not_negative("normal_", "std", std) &&
            redraw("normal_", x, tensor_draw_normals, mean, std);
 }
 

@@ -808,6 +808,8 @@ START_TEST(layer_norm_forward_and_backward) {
     expect_near("norm", "output", y, 1e-12);
     ck_assert(ag_backward_from(y, dy));
     FAILS(nn_layer_norm_forward(norm, NULL), "layer_norm: x is NULL");
+    norm->eps = -1;
+    FAILS(nn_layer_norm_forward(norm, x), "layer_norm: eps is -1: it must not be negative");
     tape_end();
     expect_near("norm", "dx", x->grad, 1e-12);
     expect_near("norm", "dweight", norm->weight->grad, 1e-12);
@@ -860,6 +862,8 @@ START_TEST(rms_norm_forward_and_backward) {
     expect_near("rms", "output", y, 1e-12);
     ck_assert(ag_backward_from(y, dy));
     FAILS(nn_rms_norm_forward(norm, NULL), "rms_norm: x is NULL");
+    norm->eps = -0.5;
+    FAILS(nn_rms_norm_forward(norm, x), "rms_norm: eps is -0.5: it must not be negative");
     tape_end();
     expect_near("rms", "dx", x->grad, 1e-12);
     expect_near("rms", "dweight", norm->weight->grad, 1e-12);
