@@ -230,6 +230,11 @@ bool ag_gradcheck(ScalarOrTensorFn fn, Tensor **inputs, int n, void *ctx,
     if (tensor_pending()) return false;
     if (!fn || n < 0 || (n > 0 && !inputs))
         return tensor_fail("gradcheck: it needs a function and its inputs");
+    if (!tensor_check_not_negative("gradcheck", "eps", options.eps) ||
+        !tensor_check_not_negative("gradcheck", "rtol", options.rtol) ||
+        !tensor_check_not_negative("gradcheck", "atol", options.atol))
+        return false;
+    if (isinf(options.eps)) return tensor_fail("gradcheck: eps is inf: it must be finite");
     if (options.eps == 0) options.eps = 1e-6;
     if (options.rtol == 0) options.rtol = 1e-6;
     if (options.atol == 0) options.atol = 1e-7;

@@ -1846,6 +1846,25 @@ START_TEST(gradcheck_explains_what_it_cannot_check) {
 }
 END_TEST
 
+START_TEST(gradcheck_refuses_numbers_that_measure_nothing) {
+    Tensor *x = LEAF(SHAPE(2), 1, 2);
+    Function f = {.how = SINGLE};
+    const double none = (double)NAN, all = HUGE_VAL;
+    FAILS(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = -1e-6}),
+          "gradcheck: eps is -1e-06: it must not be negative");
+    FAILS(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = none}),
+          "gradcheck: eps is nan: it must be a number");
+    FAILS(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.eps = all}),
+          "gradcheck: eps is inf: it must be finite");
+    FAILS(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.rtol = -1}),
+          "gradcheck: rtol is -1: it must not be negative");
+    FAILS(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.atol = none}),
+          "gradcheck: atol is nan: it must be a number");
+    ck_assert_int_eq(f.calls, 0);
+    tensor_release(x);
+}
+END_TEST
+
 START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *y = LEAF(SHAPE(2), 3, 4);
@@ -1975,11 +1994,11 @@ static void add_mistakes(Suite *suite) {
     tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, TEST_OPS);
     add_tests(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero, gradcheck_says_what_it_found);
     tcase_add_loop_test(gradcheck, gradcheck_steps_as_far_as_the_number_is_large, 0, 8);
-    add_tests(gradcheck, gradcheck_says_what_differences_cannot_tell, gradcheck_names_a_kink,
-              gradcheck_explains_what_it_cannot_check,
-              gradcheck_takes_constants_of_any_type_and_unreached_inputs,
-              gradcheck_leaves_everything_as_it_was, gradcheck_rejects_nan,
-              gradcheck_options_count);
+    add_tests(
+        gradcheck, gradcheck_says_what_differences_cannot_tell, gradcheck_names_a_kink,
+        gradcheck_refuses_numbers_that_measure_nothing, gradcheck_explains_what_it_cannot_check,
+        gradcheck_takes_constants_of_any_type_and_unreached_inputs,
+        gradcheck_leaves_everything_as_it_was, gradcheck_rejects_nan, gradcheck_options_count);
 }
 
 int main(void) {
