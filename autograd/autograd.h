@@ -481,6 +481,9 @@ typedef enum {
     ROPE_HALVES    /* (0, D / 2), (1, D / 2 + 1), ...: GPT-NeoX */
 } RopePairs;
 Tensor *ag_rope(Tensor *x, Tensor *positions, double base, RopePairs pairs);
+/* The same, but pair i turns by position speeds[i]; speeds: float (D / 2), a constant. For models
+ * whose angles are scaled: tensor_rope_linear, tensor_rope_llama3. */
+Tensor *ag_rope_speeds(Tensor *x, Tensor *positions, Tensor *speeds, RopePairs pairs);
 
 /* ag_cross_entropy with label smoothing: (1 - smoothing) -log softmax(logits)[target] + smoothing
  * times the mean of -log softmax(logits) over the classes, smoothing from 0 to 1. Szegedy et al.

@@ -255,6 +255,18 @@ typedef struct {
 } AdamWStep;
 bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep step);
 
+/* ---- for language models --------------------------------------------------------------------- */
+
+/* The speeds of rotary positions for ag_rope_speeds, F64 (D / 2).
+ * Linear, Chen et al. 2023: s_i = base^(-2 i / D) / factor. With a factor of 1: Su et al. 2021. */
+Tensor *tensor_rope_linear(int64_t D, double base, double factor);
+/* Llama 3.1's, Grattafiori et al. 2024. With s_i = base^(-2 i / D), pair i turns context s_i / (2
+ * pi) times in the longest text of the training. The speed is m s_i + (1 - m) s_i / factor, where m
+ * grows from 0 at `low` turns or fewer to 1 at `high` turns or more. In config.json they are
+ * factor, low_freq_factor, high_freq_factor and original_max_position_embeddings: 8, 1, 4, 8192. */
+Tensor *tensor_rope_llama3(int64_t D, double base, double factor, double low, double high,
+                           double context);
+
 /* ---- threads ------------------------------------------------------------------------------- */
 
 /* How many threads share the work on a large tensor, the calling thread included: 1 to 64, for the

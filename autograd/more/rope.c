@@ -15,7 +15,7 @@ OP_TEXT(rope) = {
 
 /* The cosine and the sine of pair i at [..., 2 i] and [..., 2 i + 1], in double: (N, D), or (B, 1,
  * N, D) for positions (B, N). */
-static Tensor *turns(const Tensor *x, const Tensor *positions, double base) {
+static Tensor *turns(const Tensor *x, const Tensor *positions, const Tensor *speeds) {
     const int last = x->shape.ndim - 1;
     const int64_t D = x->shape.dim[last], n = tensor_numel(positions);
     Shape s = x->shape;
@@ -25,7 +25,7 @@ static Tensor *turns(const Tensor *x, const Tensor *positions, double base) {
     Tensor *dense = table ? tensor_contiguous(positions) : NULL;
     const int64_t *position = dense ? dense->data : NULL;
     for (int64_t i = 0; dense && i < D / 2; i++) {
-        const double speed = pow(base, -2 * (double)i / (double)D);
+        const double speed = tensor_get(speeds, i);
         for (int64_t p = 0; p < n; p++) {
             double *turn = (double *)table->data + p * D + 2 * i;
             turn[0] = cos((double)position[p] * speed);
@@ -46,8 +46,11 @@ static void turn(const Node *n, const Tensor *y, const Tensor *x, double way) {
 
 static Tensor *rope_forward(Node *n) {
     const Tensor *x = n->in[0];
+    const int64_t D = x->shape.dim[x->shape.ndim - 1];
     Tensor *y = tensor_make(x->shape, x->dtype);
-    n->saved[0] = turns(x, n->in[1], n->at.base);
+    Tensor *speeds = n->in[2] ? tensor_retain(n->in[2]) : tensor_rope_linear(D, n->at.base, 1);
+    n->saved[0] = speeds ? turns(x, n->in[1], speeds) : NULL;
+    tensor_release(speeds);
     turn(n, y, x, 1);
     return y;
 }
@@ -57,8 +60,9 @@ static void rope_backward(const Node *n, Tensor *dy, Tensor **dx) {
     turn(n, dx[0], dy, -1);
 }
 
-DEFINE_OP(rope, .in = {{"x", FLOAT}, {"positions", INT64}}, .forward = rope_forward,
-          .backward = rope_backward, .shown = SHOWN(base), .grad_fn = "AddBackward0");
+DEFINE_OP(rope, .in = {{"x", FLOAT}, {"positions", INT64}, {"speeds", ANY | OPTIONAL}},
+          .forward = rope_forward, .backward = rope_backward, .shown = SHOWN(base),
+          .grad_fn = "AddBackward0");
 
 static bool check_shapes(const Tensor *x, const Tensor *positions) {
     const int last = x->shape.ndim - 1;
@@ -76,15 +80,41 @@ static bool check_shapes(const Tensor *x, const Tensor *positions) {
                        last > 1 ? tensor_shape_text(each) : "");
 }
 
-Tensor *ag_rope(Tensor *x, Tensor *positions, double base, RopePairs pairs) {
+static bool check_speeds(const Tensor *x, const Tensor *speeds) {
+    const Shape each = SHAPE(x->shape.dim[x->shape.ndim - 1] / 2);
+    if (shape_equal(speeds->shape, each) && dtype_is_float(speeds->dtype) && !speeds->requires_grad)
+        return true;
+    return tensor_fail("rope: x is %s and speeds is %s %s: it must be float32 or float64 (D / 2), "
+                       "here %s, without a gradient",
+                       tensor_shape_text(x->shape), tensor_dtype_name(speeds->dtype),
+                       tensor_shape_text(speeds->shape), tensor_shape_text(each));
+}
+
+/* speeds may be NULL, for those of the base */
+static Tensor *apply(Tensor *x, Tensor *positions, Tensor *speeds, double base, RopePairs pairs) {
     if (!ag_check_named("rope", "x", x) || !ag_check_named("rope", "positions", positions) ||
-        !check_shapes(x, positions))
+        !check_shapes(x, positions) || (speeds && !check_speeds(x, speeds)))
         return NULL;
-    if (!(base > 0 && base < (double)INFINITY))
+    if (!speeds && !(base > 0 && base < (double)INFINITY))
         return tensor_fail("rope: base is %g: it must be positive and finite", base);
     if (pairs != ROPE_ADJACENT && pairs != ROPE_HALVES)
         return tensor_fail("rope: pairs is %d: it must be ROPE_ADJACENT or ROPE_HALVES",
                            (int)pairs);
     const Attributes at = {.base = base, .halves = pairs == ROPE_HALVES};
-    return apply2(&ag_op_rope, x, positions, at);
+    return apply3(&ag_op_rope, x, positions, speeds, at);
+}
+
+Tensor *ag_rope(Tensor *x, Tensor *positions, double base, RopePairs pairs) {
+    return apply(x, positions, NULL, base, pairs);
+}
+
+OP_TEXT(rope_speeds) = {
+    .call = "ag_rope_speeds(x, positions, speeds, pairs)",
+    .shapes = "as ag_rope, and (D / 2)",
+    .value = "as ag_rope, with t = position speeds[i]; applies the op rope",
+    .gradient = "as ag_rope",
+};
+
+Tensor *ag_rope_speeds(Tensor *x, Tensor *positions, Tensor *speeds, RopePairs pairs) {
+    return ag_check_named("rope", "speeds", speeds) ? apply(x, positions, speeds, 0, pairs) : NULL;
 }

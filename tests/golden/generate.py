@@ -268,11 +268,13 @@ def window_at(first, bits):
     return first + (int(bits) & 1) + (int(bits) >> 1 & 1) if int(bits) & 4 else None
 
 
-def rope(x, positions, base, halves):
-    """As Hugging Face's models write it: x cos + rotated sin, with the angles repeated for both of a pair."""
+def rope(x, positions, speed, halves):
+    """As Hugging Face's models write it: x cos + rotated sin, with the angles repeated for both of a pair. speed: of the
+    pairs, or the base from which they are made."""
     half = x.shape[-1] // 2
-    speed = base ** (-torch.arange(0, 2 * half, 2, dtype=torch.float64) / max(2 * half, 1))
-    angle = positions.double()[..., None] * speed
+    if not isinstance(speed, torch.Tensor):
+        speed = speed ** (-torch.arange(0, 2 * half, 2, dtype=torch.float64) / max(2 * half, 1))
+    angle = positions.double()[..., None] * speed.detach().double()
     if positions.dim() == 2:
         angle = angle.reshape(len(x), *[1] * (x.dim() - 3), *angle.shape[1:])
     if halves:
@@ -431,6 +433,7 @@ MORE["additive_scores"] = {"grad_fn": {"WhereBackward0": "SqueezeBackward1"}}
 SHOWN = {name: None for name in ("BmmBackward0", "UnsafeViewBackward0")}
 more("attention", db="nn.functional.scaled_dot_product_attention", adapt=without_dropout,
      constant=lambda a: window_at(3, a[2]), grad_fn=SHOWN)
+MORE["rope_speeds"] = {"constant": lambda a: 2}
 MORE["attention_scaled"] = {"constant": lambda a: window_at(3, a[2]), "grad_fn": SHOWN}
 more("mse_loss", db="nn.functional.{}", adapt=lambda s: ([s.input, *s.args], [reduction(s)]))
 more("cross_entropy", db="nn.functional.{}", adapt=classes)
