@@ -257,6 +257,11 @@ bool tensor_adamw_(Tensor *x, Tensor *m, Tensor *v, const Tensor *g, AdamWStep s
 
 /* ---- for language models --------------------------------------------------------------------- */
 
+/* torch.multinomial, the same draws: n indices, I64, each drawn with the probability weights[i] /
+ * sum(weights). weights (V) -> (n), or (B, V) -> (B, n). Weights are finite, not negative, and not
+ * all 0. Without replacement no index is drawn twice: then n weights at least must not be 0. */
+Tensor *tensor_multinomial(const Tensor *weights, int64_t n, bool replacement);
+
 /* The speeds of rotary positions for ag_rope_speeds, F64 (D / 2).
  * Linear, Chen et al. 2023: s_i = base^(-2 i / D) / factor. With a factor of 1: Su et al. 2021. */
 Tensor *tensor_rope_linear(int64_t D, double base, double factor);

@@ -6,7 +6,7 @@
 
 /* Draws i with probability p_i, p = softmax(scores / temperature) over the top_k largest scores, or
  * over all scores if top_k is 0. Scores equal to the smallest of these are included. scores:
- * (V), on the open tape. Draws one number from the generator. -1 and an error on failure. */
+ * (V), on the open tape. Draws from the generator. -1 and an error on failure. */
 int64_t draw_from(Tensor *scores, double temperature, int64_t top_k);
 
 #endif

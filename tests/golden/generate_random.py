@@ -46,6 +46,15 @@ def dropout_views(n):
     return masks
 
 
+def multinomial(rows, categories, replacement=False):
+    """A drawing of n indices from weights (rows, categories), some of them 0; by columns in memory for n = 20."""
+    def draw(n):
+        weights = (torch.arange(rows * categories) * 7 % 11).to(torch.get_default_dtype()).view(categories, rows).t()
+        weights = weights if n == 20 else weights.contiguous()
+        return torch.multinomial(weights, n // rows, replacement).flatten()
+    return draw
+
+
 # name: default type, elements per call, draw
 RECORDS = {
     "rand": (F32, DRAWS, torch.rand),
@@ -63,6 +72,11 @@ RECORDS = {
     "dropout .1": (F32, DRAWS, lambda n: dropout(n, 0.1)),
     "dropout .5": (F32, 10, lambda n: dropout(n, 0.5)),
     "dropout views": (F32, 124, dropout_views),
+    "multinomial 1": (F32, 2, multinomial(2, 30)),
+    "multinomial": (F32, 20, multinomial(4, 9)),
+    "multinomial f64": (F64, 50, multinomial(1, 70)),
+    "multinomial +": (F32, 40, multinomial(2, 500, True)),
+    "multinomial+ f8": (F64, 40, multinomial(2, 9, True)),
     "uniform": (F32, DRAWS, lambda n: torch.empty(n).uniform_(-0.7, 0.4)),
     "rand f64": (F64, DRAWS, torch.rand),
     "uniform f64": (F64, DRAWS, lambda n: torch.empty(n).uniform_(-0.7, 0.4)),

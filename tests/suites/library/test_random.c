@@ -184,6 +184,25 @@ static Tensor *draw_dropout_views(int64_t n) {
     return all;
 }
 
+/* n indices from weights (rows, categories), some of them 0; by columns in memory for n = 20. */
+static Tensor *draw_multinomial(int64_t rows, int64_t categories, int64_t n, bool replacement) {
+    Tensor *w = tensor_zeros(SHAPE(categories, rows));
+    for (int64_t i = 0; i < rows * categories; i++)
+        tensor_set(w, (double)(i * 7 % 11), i / rows, i % rows);
+    tape_begin_no_grad();
+    Tensor *by_columns = ag_transpose(w, 0, 1);
+    Tensor *index =
+        tensor_multinomial(n == 20 ? by_columns : ag_contiguous(by_columns), n / rows, replacement);
+    Tensor *flat = tape_end_keeping(ag_reshape(tape_own(index), SHAPE(n)));
+    tensor_release(w);
+    return flat;
+}
+static Tensor *draw_multinomial_1(int64_t n) { return draw_multinomial(2, 30, n, false); }
+static Tensor *draw_multinomial_4(int64_t n) { return draw_multinomial(4, 9, n, false); }
+static Tensor *draw_multinomial_70(int64_t n) { return draw_multinomial(1, 70, n, false); }
+static Tensor *draw_multinomial_500(int64_t n) { return draw_multinomial(2, 500, n, true); }
+static Tensor *draw_multinomial_9(int64_t n) { return draw_multinomial(2, 9, n, true); }
+
 typedef struct {
     const char *name;
     DType default_dtype;
@@ -209,6 +228,11 @@ static const Record RECORDS[] = {
     {"dropout .1", F32, DRAWS, draw_dropout_1, 0},
     {"dropout .5", F32, 10, draw_dropout_5, 0},
     {"dropout views", F32, 124, draw_dropout_views, 0},
+    {"multinomial 1", F32, 2, draw_multinomial_1, 0},
+    {"multinomial", F32, 20, draw_multinomial_4, 0},
+    {"multinomial f64", F64, 50, draw_multinomial_70, 0},
+    {"multinomial +", F32, 40, draw_multinomial_500, 0},
+    {"multinomial+ f8", F64, 40, draw_multinomial_9, 0},
     {"rand f64", F64, DRAWS, draw_rand, 0},
     {"uniform f64", F64, DRAWS, draw_uniform, 0},
     {"randn 15 f64", F64, 15, draw_randn, 1e-14},
@@ -470,6 +494,8 @@ enum { LARGE = 20 };
         ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);                                         \
     } while (0)
 
+#define WEIGHTS_MUST_BE "weights must be (V) or (B, V), float32 or float64, and n positive"
+
 START_TEST(a_mistake_is_one_sentence_and_draws_nothing) {
     const Shape n = SHAPE(LARGE), negative = SHAPE(2, -1);
     const double nan_ = (double)NAN, infinity = (double)INFINITY;
@@ -482,6 +508,34 @@ START_TEST(a_mistake_is_one_sentence_and_draws_nothing) {
                   "randint: low is 5 and high is 5: low must be below high");
     DRAWS_NOTHING(tensor_randint(3, -2, SHAPE(0)),
                   "randint: low is 3 and high is -2: low must be below high");
+    const double bad[] = {-1, nan_, infinity, 0};
+    Tensor *w = tensor_from_doubles(SHAPE(4), (double[]){0, 1, 0, 2});
+    Tensor *rows = tensor_ones(SHAPE(2, 3));
+    Tensor *cube = tensor_ones(SHAPE(2, 3, 4));
+    Tensor *whole = tensor_randperm(4);
+    for (int i = 0; i < COUNT(bad); i++)
+        for (int again = 0; again < 2; again++) {
+            tensor_fill(rows, i == 3 ? 0 : 1);
+            tensor_set(rows, bad[i], 1, 2);
+            DRAWS_NOTHING(tensor_multinomial(rows, 2, again),
+                          i == 3 ? again ? "multinomial: row 0 has 0 weights above 0: it must have "
+                                           "1 or more"
+                                         : "multinomial: row 0 has 0 weights above 0: it must have "
+                                           "2 or more"
+                                 : format("multinomial: weight 2 of row 1 is %g: it must be finite "
+                                          "and not negative",
+                                          bad[i]));
+        }
+    DRAWS_NOTHING(tensor_multinomial(w, 3, false),
+                  "multinomial: row 0 has 2 weights above 0: it must have 3 or more");
+    DRAWS_NOTHING(tensor_multinomial(w, 0, true),
+                  "multinomial: weights is float32 (4,) and n is 0: " WEIGHTS_MUST_BE);
+    DRAWS_NOTHING(tensor_multinomial(cube, 1, true),
+                  "multinomial: weights is float32 (2, 3, 4) and n is 1: " WEIGHTS_MUST_BE);
+    DRAWS_NOTHING(tensor_multinomial(whole, 1, true),
+                  "multinomial: weights is int64 (4,) and n is 1: " WEIGHTS_MUST_BE);
+    DRAWS_NOTHING(tensor_multinomial(NULL, 1, true), "multinomial: the tensor is NULL");
+    RELEASE(w, rows, cube, whole);
     DRAWS_NOTHING(tensor_randperm(-1), "randperm: n is -1: it must not be negative");
     DRAWS_NOTHING(tensor_uniform(2, 1, n),
                   "uniform: low is 2 and high is 1: low must not be above high");
