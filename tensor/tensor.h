@@ -347,6 +347,10 @@ void tensor_dict_free(TensorDict *dict); /* releases its tensors. NULL is fine. 
  * values are UTF-8; they are copied. "__metadata__" is not allowed as a name. */
 bool tensor_dict_set(TensorDict *dict, const char *name, Tensor *x);
 Tensor *tensor_dict_get(const TensorDict *dict, const char *name); /* borrowed; NULL is an error */
+/* Every name that begins with `from` begins with `to` instead: so the names in another library's
+ * file become those of your model. False, an error and no change, if no name begins with `from`, or
+ * if two names would become equal. */
+bool tensor_dict_rename(TensorDict *dict, const char *from, const char *to);
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value);
 /* The value, valid until the key is set again. NULL, without an error, if there is no such key. */
 const char *tensor_dict_metadata(const TensorDict *dict, const char *key);

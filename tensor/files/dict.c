@@ -124,6 +124,42 @@ Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
     return tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
 }
 
+/* Appends an entry, under a new name if the old one begins with `from`: then true. */
+static bool append_renamed(TensorDict *dict, const NamedTensor *entry, const char *from,
+                           const char *to) {
+    const size_t cut = strlen(from);
+    const bool begins = !strncmp(entry->name, from, cut);
+    const char *first = begins ? to : "", *rest = begins ? entry->name + cut : entry->name;
+    char *name = malloc(strlen(first) + strlen(rest) + 1);
+    if (!name) return tensor_fail("dict_rename: out of memory");
+    strcat(strcpy(name, first), rest);
+    if (find(dict->entry, dict->n, sizeof *entry, name) || !strcmp(name, "__metadata__"))
+        tensor_fail("dict_rename: the name \"%s\" would be taken already", tensor_name_text(name));
+    else tensor_dict_append(dict, name, entry->tensor);
+    free(name);
+    return begins;
+}
+
+bool tensor_dict_rename(TensorDict *dict, const char *from, const char *to) {
+    const char *op = "dict_rename";
+    bool any = false;
+    if (!tensor_check_given(op, "dict", dict) || !check_text(op, "old prefix", from) ||
+        !check_text(op, "new prefix", to))
+        return false;
+    TensorDict *renamed = tensor_dict_new();
+    for (int i = 0; i < dict->n && !tensor_pending(); i++)
+        any |= append_renamed(renamed, &dict->entry[i], from, to);
+    if (!any) tensor_fail("dict_rename: no name begins with \"%s\"", tensor_name_text(from));
+    const bool good = !tensor_pending();
+    if (good) {
+        NamedTensor *old = dict->entry;
+        dict->entry = renamed->entry;
+        renamed->entry = old;
+    }
+    tensor_dict_free(renamed);
+    return good;
+}
+
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {
     const char *op = "dict_set_metadata";
     if (!tensor_check_given(op, "dict", dict) || !check_text(op, "key", key) ||

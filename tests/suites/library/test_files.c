@@ -431,6 +431,48 @@ START_TEST(dicts) {
 }
 END_TEST
 
+/* "a.x", "a.y", "b" and "ba.x", each with the number of its place */
+static TensorDict *four_names(void) {
+    static const char *const name[] = {"a.x", "a.y", "b", "ba.x"};
+    TensorDict *dict = tensor_dict_new();
+    for (int i = 0; i < 4; i++) {
+        Tensor *x = tensor_full(SCALAR, i);
+        tensor_dict_set(dict, name[i], x);
+        tensor_release(x);
+    }
+    return dict;
+}
+
+static void expect_entries(const TensorDict *dict, const char *const *name) {
+    ck_assert_int_eq(dict->n, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(dict->entry[i].name, name[i]);
+        ck_assert_double_eq(tensor_item(dict->entry[i].tensor), i);
+    }
+}
+
+START_TEST(a_dict_with_other_names) {
+    TensorDict *dict = four_names();
+    ck_assert(tensor_dict_rename(dict, "a.", "layer0."));
+    expect_entries(dict, (const char *[]){"layer0.x", "layer0.y", "b", "ba.x"});
+    ck_assert(tensor_dict_rename(dict, "b", "bb")); /* "b" may take the place of a renamed name */
+    expect_entries(dict, (const char *[]){"layer0.x", "layer0.y", "bb", "bba.x"});
+    ck_assert(tensor_dict_rename(dict, "layer0.", ""));
+    expect_entries(dict, (const char *[]){"x", "y", "bb", "bba.x"});
+    ck_assert(tensor_dict_rename(dict, "", "net."));
+    expect_entries(dict, (const char *[]){"net.x", "net.y", "net.bb", "net.bba.x"});
+    FAILS(tensor_dict_rename(dict, "a", "c"), "dict_rename: no name begins with \"a\"");
+    FAILS(tensor_dict_rename(dict, "net.x", "net.y"),
+          "dict_rename: the name \"net.y\" would be taken already");
+    FAILS(tensor_dict_rename(dict, "net.y", "net.x"),
+          "dict_rename: the name \"net.x\" would be taken already");
+    FAILS(tensor_dict_rename(dict, "net.x", "__metadata__"),
+          "dict_rename: the name \"__metadata__\" would be taken already");
+    expect_entries(dict, (const char *[]){"net.x", "net.y", "net.bb", "net.bba.x"});
+    tensor_dict_free(dict);
+}
+END_TEST
+
 START_TEST(dict_errors) {
     static const char *const bad[] = {
         "\x80",             /* a continuation byte without a start */
@@ -457,6 +499,9 @@ START_TEST(dict_errors) {
         FAILS(tensor_dict_set_metadata(dict, "", bad[i]),
               "dict_set_metadata: the value is not UTF-8");
     }
+    FAILS(tensor_dict_rename(NULL, "x", ""), "dict_rename: the dict is NULL");
+    FAILS(tensor_dict_rename(dict, NULL, ""), "dict_rename: the old prefix is NULL");
+    FAILS(tensor_dict_rename(dict, "x", NULL), "dict_rename: the new prefix is NULL");
     FAILS(tensor_dict_set(NULL, "x", x), "dict_set: the dict is NULL");
     FAILS(tensor_dict_set(dict, "x", NULL), "dict_set: the tensor is NULL");
     FAILS(tensor_dict_set(dict, NULL, x), "dict_set: the name is NULL");
@@ -2126,7 +2171,8 @@ int main(void) {
     add_tests(npy, npy_headers_as_python_would_read_them, npy_of_nothing_in_fortran_order);
     tcase_add_loop_test(npy, npy_wrong_headers, 0, COUNT(npy_wrong));
     add_tests(npy, npy_of_other_kinds, npy_wrong_beginnings);
-    add_tests(add_case(suite, "dict", setup, teardown), dicts, dict_errors);
+    add_tests(add_case(suite, "dict", setup, teardown), dicts, a_dict_with_other_names,
+              dict_errors);
     TCase *safetensors = add_case(suite, "safetensors", setup, teardown);
     add_tests(safetensors, safetensors_round_trips, safetensors_is_pythons, safetensors_of_nothing,
               safetensors_headers_of_any_json, safetensors_names_of_all_lengths, bools_of_any_byte);
