@@ -183,17 +183,18 @@ static void check_config(const MultiHeadAttentionConfig *c) {
     if (c->num_hiddens <= 0 || c->num_heads <= 0)
         tensor_fail("%s: num_hiddens is %lld and num_heads %lld: both must be positive", who,
                     (long long)c->num_hiddens, (long long)c->num_heads);
-    else if (c->num_hiddens % c->num_heads)
+    else if (!c->head_size && c->num_hiddens % c->num_heads)
         tensor_fail("%s: num_heads %lld must divide num_hiddens %lld", who, (long long)c->num_heads,
                     (long long)c->num_hiddens);
     else if (c->num_kv_heads < 0 || (c->num_kv_heads && c->num_heads % c->num_kv_heads))
         tensor_fail("%s: num_kv_heads %lld must divide num_heads %lld", who,
                     (long long)c->num_kv_heads, (long long)c->num_heads);
-    else if (c->query_size < 0 || c->key_size < 0 || c->value_size < 0)
-        tensor_fail("%s: query_size is %lld, key_size %lld and value_size %lld: a size must not be "
-                    "negative (0 leaves it to the first input)",
-                    who, (long long)c->query_size, (long long)c->key_size,
-                    (long long)c->value_size);
+    else if (c->query_size < 0 || c->key_size < 0 || c->value_size < 0 || c->head_size < 0 ||
+             c->head_size > INT64_MAX / c->num_heads)
+        tensor_fail("%s: query_size is %lld, key_size %lld, value_size %lld and head_size %lld: a "
+                    "size must not be negative (0 leaves it to the first input) or too large",
+                    who, (long long)c->query_size, (long long)c->key_size, (long long)c->value_size,
+                    (long long)c->head_size);
 }
 
 /* A size of 0 means that the first input sets the size. */
@@ -204,7 +205,8 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     MultiHeadAttention *attention = nn_module_new(&multi_head_class);
     if (!attention) return NULL;
     const int64_t n = c.num_hiddens, G = c.num_kv_heads ? c.num_kv_heads : c.num_heads;
-    const int64_t kv = n / c.num_heads * G; /* what W_k and W_v compute */
+    /* what W_q computes, and what W_k and W_v compute */
+    const int64_t q = c.head_size ? c.head_size * c.num_heads : n, kv = q / c.num_heads * G;
     bool lazy = !c.query_size || !c.key_size || !c.value_size;
     attention->num_heads = c.num_heads;
     attention->num_kv_heads = G;
@@ -212,10 +214,10 @@ MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig c) {
     attention->attention =
         nn_add_child(attention, "attention", nn_dot_product_attention_new(c.dropout));
     if (attention->attention) attention->attention->num_heads = c.num_heads;
-    attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(sized(c.query_size), n, c.bias));
+    attention->W_q = nn_add_child(attention, "W_q", nn_linear_new(sized(c.query_size), q, c.bias));
     attention->W_k = nn_add_child(attention, "W_k", nn_linear_new(sized(c.key_size), kv, c.bias));
     attention->W_v = nn_add_child(attention, "W_v", nn_linear_new(sized(c.value_size), kv, c.bias));
-    attention->W_o = nn_add_child(attention, "W_o", nn_linear_new(lazy ? NN_LAZY : n, n, c.bias));
+    attention->W_o = nn_add_child(attention, "W_o", nn_linear_new(lazy ? NN_LAZY : q, n, c.bias));
     nn_add_result(attention, &attention->attention_weights);
     return nn_module_done(attention);
 }
@@ -259,13 +261,13 @@ static Tensor *multi_head(MultiHeadAttention *attention, Tensor *const x[], Atte
     const char *who = "multi_head_attention";
     if (!check_all(who, x) || !check_last_size(who, x, QUERIES, attention->W_q) ||
         !check_last_size(who, x, KEYS, attention->W_k) ||
-        !check_last_size(who, x, VALUES, attention->W_v))
+        !check_last_size(who, x, VALUES, attention->W_v) ||
+        !check_mask(who, mask, x[QUERIES]->shape.dim[0], attention->num_heads, x))
         return NULL;
-    int64_t B = x[QUERIES]->shape.dim[0], H = attention->num_heads;
-    if (!check_mask(who, mask, B, H, x)) return NULL;
 
     /* heads: (B, H, Q, D) -> (B, Q, H D), output: (B, Q, num_hiddens) */
-    Tensor *heads = join_heads(attend(attention, x, mask), B, H);
+    Tensor *heads =
+        join_heads(attend(attention, x, mask), x[QUERIES]->shape.dim[0], attention->num_heads);
     Tensor *output = nn_linear_forward(attention->W_o, heads);
     if (output && !attention->fused)
         nn_keep_result(attention, &attention->attention_weights,

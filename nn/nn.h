@@ -209,14 +209,15 @@ Tensor *nn_additive_attention_forward(AdditiveAttention *attention, Tensor *q, T
                                       AttentionMask mask);
 
 typedef struct {
-    int64_t num_hiddens, num_heads; /* num_heads must divide num_hiddens */
+    int64_t num_hiddens, num_heads; /* without head_size, num_heads must divide num_hiddens */
     double dropout;
     bool bias;
     /* 0: the first input sets the size. W_o is then lazy and draws last: if all three sizes
      * are 0, the order of draws is q, k, v, o. */
     int64_t query_size, key_size, value_size;
     bool fused; /* with ag_attention: the same numbers in less memory, but no attention_weights */
-    int64_t num_kv_heads; /* of keys and values, as for ag_attention; 0: num_heads */
+    /* Of keys and values, as for ag_attention, 0: num_heads; 0: num_hiddens / num_heads. */
+    int64_t num_kv_heads, head_size;
 } MultiHeadAttentionConfig;
 
 /* Concat(head_1 .. head_h) W_o', head_i = attention(q W_q,i', k W_k,i', v W_v,i'), Vaswani et al.

@@ -1439,8 +1439,17 @@ START_TEST(attention_sizes_must_make_sense) {
           "multi_head_attention: num_hiddens is -4 and num_heads 2: both must be positive");
     config = (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .key_size = -3};
     FAILS(nn_multi_head_attention_new(config),
-          "multi_head_attention: query_size is 0, key_size -3 and value_size 0: a size must"
-          " not be negative (0 leaves it to the first input)");
+          "multi_head_attention: query_size is 0, key_size -3, value_size 0 and head_size 0: a "
+          "size must not be negative (0 leaves it to the first input) or too large");
+    config = (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .head_size = INT64_MAX};
+    FAILS(nn_multi_head_attention_new(config),
+          "multi_head_attention: query_size is 0, key_size 0, value_size 0 and head_size "
+          "9223372036854775807: a size must not be negative (0 leaves it to the first input) or "
+          "too large");
+    config = (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .head_size = -1};
+    FAILS(nn_multi_head_attention_new(config),
+          "multi_head_attention: query_size is 0, key_size 0, value_size 0 and head_size -1: a "
+          "size must not be negative (0 leaves it to the first input) or too large");
     FAILS(nn_additive_attention_new(0, 0.1),
           "additive_attention: num_hiddens is 0: it must be positive");
 }
