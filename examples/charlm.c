@@ -77,7 +77,7 @@ static Tensor *block_forward(Block *b, Tensor *x, KVCache *cache) {
     MultiHeadAttention *attention = b->attention;
     const AttentionMask causal = {.causal = true};
     Tensor *y = normed(x, b->norm1);
-    if (cache) y = nn_multi_head_attention_forward_cached(attention, y, cache);
+    if (cache) y = nn_multi_head_attention_forward_cached(attention, y, cache, causal);
     else y = nn_multi_head_attention_forward(attention, y, y, y, causal);
     x = ag_add(x, nn_dropout_forward(b->dropout, y));
 

@@ -228,15 +228,16 @@ typedef struct MultiHeadAttention {
     DotProductAttention *attention; /* all heads at once, as a batch of B * heads */
     Linear *W_q, *W_k, *W_v, *W_o;
     int64_t num_heads, num_kv_heads;
-    bool fused;
-    Tensor *attention_weights; /* (B * heads, Q, K), the same as attention->attention_weights;
-                                  NULL if fused */
+    bool fused, rope_halves;
+    /* (B * heads, Q, K), the same as attention->attention_weights, NULL if fused; NULL: no rope */
+    Tensor *attention_weights, *rope_speeds;
     /* NULL; or what takes the place of the queries (which is 0), keys (1) and values (2), each (B,
      * heads, N, D), and may change the mask: what is below for positions and caches sets it. */
     Tensor *(*place)(struct MultiHeadAttention *, int which, Tensor *heads, AttentionMask *mask);
-    double rope_base; /* 0: none */
-    int rope_pairs;
-    struct KVCache *cache; /* NULL but in nn_multi_head_attention_forward_cached */
+    /* NULL, or children of yours, which norm the heads of queries and keys before they turn. Only
+     * with rope or a cache. */
+    struct RMSNorm *q_norm, *k_norm;
+    struct KVCache *cache; /* NULL but in nn_multi_head_attention_forward_cached and _cross */
 } MultiHeadAttention;
 MultiHeadAttention *nn_multi_head_attention_new(MultiHeadAttentionConfig config);
 /* q (B, Q, Dq), k (B, K, Dk), v (B, K, Dv) -> (B, Q, num_hiddens) */
@@ -298,7 +299,7 @@ bool nn_freeze(void *module, const char *prefix, bool frozen);
 /* ---- rms norm ------------------------------------------------------------------------------- */
 
 /* x / sqrt(mean(x^2) + eps) weight over the last dimensions, Zhang & Sennrich 2019. */
-typedef struct {
+typedef struct RMSNorm {
     Module module;
     Tensor *weight; /* normalized_shape: ones */
     double eps;     /* AG_EPS_OF_TYPE, PyTorch's None, unless you set it */
@@ -321,8 +322,11 @@ PositionalEncoding *nn_positional_encoding_new(int64_t num_hiddens, double dropo
 Tensor *nn_positional_encoding_forward(PositionalEncoding *encoding, Tensor *x);
 
 /* From here on the attention's forward functions turn queries and keys by their positions, 0, 1, 2
- * ..., before their product: ag_rope of each head, with this base and these pairs. */
+ * ..., before their product: ag_rope of each head, with this base and these pairs; or
+ * ag_rope_speeds with these speeds (head_size / 2), which the attention retains. */
 bool nn_multi_head_attention_rope(MultiHeadAttention *attention, double base, RopePairs pairs);
+bool nn_multi_head_attention_rope_speeds(MultiHeadAttention *attention, Tensor *speeds,
+                                         RopePairs pairs);
 
 /* ---- a cache of keys and values -------------------------------------------------------------- */
 
@@ -331,18 +335,42 @@ bool nn_multi_head_attention_rope(MultiHeadAttention *attention, double base, Ro
  * it owns its tensors. To begin another text, set length to 0; another batch size, type or module
  * needs another cache. */
 typedef struct KVCache {
-    int64_t capacity, length; /* how many positions it can hold, and holds */
+    int64_t capacity, length; /* how many positions it can hold, and has seen */
+    int64_t window, end;      /* 0: no window; length after the last forward */
+    const Tensor *positions;  /* of the next x, for rope: NULL, or yours, see below */
+    Tensor *seen;             /* I64 (B, 1, capacity, 1): older positions, if they are yours */
     Tensor *keys, *values;    /* (B, num_kv_heads, capacity, D); NULL before the first forward */
+    Tensor *next[3];          /* with a window: what these three become */
     const MultiHeadAttention *of; /* that has filled it */
+    AttentionMask mask;           /* of the forward that runs, */
+    bool cross;                   /* and is it one of cross-attention? */
 } KVCache;
 KVCache *nn_kv_cache_new(int64_t capacity);
+/* For a sliding window, as Mistral and Gemma have it: a position attends to itself and to the
+ * window - 1 positions before it. The cache holds no more of them, and a text may have any
+ * length. */
+KVCache *nn_kv_cache_window_new(int64_t window);
 void nn_kv_cache_free(KVCache *cache); /* NULL is fine */
+
 /* x (B, N, Dq), the N positions after those in the cache -> (B, N, num_hiddens). Appends their keys
  * and values, and attends from each of them to all positions up to itself: the same, up to
  * rounding, as the last N rows of nn_multi_head_attention_forward on all positions, causal. A cache
- * has no gradient: on a tape of tape_begin_no_grad. On failure the cache has its old length. */
+ * has no gradient: on a tape of tape_begin_no_grad. On failure the cache has its old length.
+ *
+ * mask: for N queries and length + N keys, all positions from the first on, forgotten ones too; it
+ * is always causal. Prompts of different lengths share a batch if the shorter ones are padded on
+ * the left and .keep, BOOL (B, 1, 1, length + N), is false for the padding.
+ *
+ * cache->positions: what rope turns by, I64 (N) or (B, N), in each row none smaller than the one
+ * before, also of those that the cache has seen. NULL: length, length + 1, ... Scores depend on
+ * distances alone, so only padding inside of a text, as on the right of a prompt, needs them. */
 Tensor *nn_multi_head_attention_forward_cached(MultiHeadAttention *attention, Tensor *x,
-                                               KVCache *cache);
+                                               KVCache *cache, AttentionMask mask);
+/* nn_multi_head_attention_forward of cross-attention, which computes the keys and values of k and
+ * v, an encoder's output, in the first call alone: as long as length is not 0, it takes them from
+ * the cache. Not with rope. */
+Tensor *nn_multi_head_attention_forward_cross(MultiHeadAttention *attention, Tensor *q, Tensor *k,
+                                              Tensor *v, KVCache *cache, AttentionMask mask);
 
 /* ---- what a loss does not reach ------------------------------------------------------------- */
 

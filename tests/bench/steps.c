@@ -349,7 +349,7 @@ static Writer *writer_new(const Case *c, bool cached) {
 static Tensor *writer_forward(Writer *b, Tensor *x) {
     const AttentionMask causal = {.causal = true};
     Tensor *y = nn_layer_norm_forward(b->ln1, x);
-    if (b->cache) y = nn_multi_head_attention_forward_cached(b->attention, y, b->cache);
+    if (b->cache) y = nn_multi_head_attention_forward_cached(b->attention, y, b->cache, causal);
     else y = nn_multi_head_attention_forward(b->attention, y, y, y, causal);
     x = ag_add(x, y);
     y = ag_gelu(nn_linear_forward(b->fc, nn_layer_norm_forward(b->ln2, x)));

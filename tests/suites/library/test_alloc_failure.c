@@ -512,7 +512,18 @@ static Tensor *filled_empty(void) {
     MAKER(normal, tensor_normal(1, 2, SHAPE(5, 7)))                                                \
     MAKER(bernoulli, tensor_bernoulli(0.5, six))                                                   \
     MAKER(randint, tensor_randint(0, 9, six))                                                      \
-    MAKER(randperm, tensor_randperm(9))
+    MAKER(randperm, tensor_randperm(9))                                                            \
+    MAKER(rope_linear, tensor_rope_linear(6, 10, 2))                                               \
+    MAKER(rope_llama3, tensor_rope_llama3(6, 10, 2, 1, 4, 64))                                     \
+    MAKER(multinomial, multinomial(false))                                                         \
+    MAKER(multinomial_again, multinomial(true))
+
+static Tensor *multinomial(bool replacement) {
+    Tensor *w = tensor_full(SHAPE(2, 3), 0.5);
+    Tensor *index = w ? tensor_multinomial(w, 2, replacement) : NULL;
+    tensor_release(w);
+    return index;
+}
 
 #define MAKE(name, call)                                                                           \
     static Tensor *make_##name(void) { return call; }
@@ -641,8 +652,9 @@ static void *fused_multi_head(void) {
 static void *shared_multi_head(void) {
     MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
         4, 2, .query_size = 4, .key_size = 4, .value_size = 4, .num_kv_heads = 1});
-    if (attention) nn_multi_head_attention_rope(attention, 10, ROPE_HALVES);
-    return attention;
+    if (!attention || nn_multi_head_attention_rope(attention, 10, ROPE_HALVES)) return attention;
+    nn_free(attention);
+    return NULL;
 }
 
 #define FORWARD(name, call)                                                                        \
@@ -703,16 +715,17 @@ START_TEST(constructors) {
 }
 END_TEST
 
-/* Attention with a cache, of two positions and then of one. */
+/* Attention with a cache, of two positions and then of one; with a window, if there is a context.
+ */
 static bool attempt_cached(void *context, Outcome *outcome) {
-    (void)context;
     MultiHeadAttention *attention = shared_multi_head();
-    KVCache *cache = nn_kv_cache_new(3);
+    KVCache *cache = context ? nn_kv_cache_window_new(2) : nn_kv_cache_new(3);
     tape_begin_no_grad();
     Tensor *x = tape_own(tensor_ones(SHAPE(1, 3, 4)));
     for (int64_t from = 0; from < 3 && cache; from += 2) {
         Tensor *part = ag_slice(x, 1, from, from + 2);
-        Tensor *y = nn_multi_head_attention_forward_cached(attention, part, cache);
+        Tensor *y =
+            nn_multi_head_attention_forward_cached(attention, part, cache, (AttentionMask){0});
         if (y) note(outcome, y);
         const int64_t before = cache->of || y ? 2 : 0; /* an error changes no length */
         if (cache->length != (y && from ? 3 : before)) abort();
@@ -725,6 +738,7 @@ static bool attempt_cached(void *context, Outcome *outcome) {
 
 START_TEST(a_cache_of_keys_and_values) {
     exhaust(&(Work){.name = "a cache", .attempt = attempt_cached}, NULL);
+    exhaust(&(Work){.name = "a window", .attempt = attempt_cached}, &(bool){true});
 }
 END_TEST
 

@@ -4,6 +4,7 @@
 #include "../../../tensor/shape.h"
 #include "../common.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,97 +13,248 @@ static void expect_close(const char *what, const Tensor *got, const Tensor *want
     ck_assert_msg(tensor_allclose(got, want, most, most), "%s differs", what);
 }
 
-/* ---- the block, with the names of Hugging Face's files --------------------------------------- */
+/* ---- blocks of today's models, with the weights and names of Hugging Face's files -------------
+ */
 
-enum { C = 16, H = 4, G = 2, D = C / H, HIDDEN = 24 };
+enum { C = 16, H = 4, G = 2, D = 8, HIDDEN = 16, WINDOW = 4, VOCABULARY = 32, LAYERS = 2 };
+enum { LLAMA, QWEN3, GEMMA2, MODELS };
+static const char *const model_name[] = {"llama", "qwen3", "gemma2"};
 
 typedef struct {
     Module module;
-    RMSNorm *norm1, *norm2;
-    Linear *q, *k, *v, *o, *gate, *up, *down;
-} Layer;
+    RMSNorm *norm1, *norm2, *norm3, *norm4; /* Gemma 2 has four */
+    MultiHeadAttention *attention;
+    Linear *gate, *up, *down;
+} Block;
+
+static RMSNorm *norm(void *parent, const char *name, int64_t size) {
+    RMSNorm *child = nn_add_child(parent, name, nn_rms_norm_new(SHAPE(size)));
+    child->eps = 1e-6;
+    return child;
+}
 
 static Linear *linear(void *parent, const char *name, int64_t in, int64_t out) {
     return nn_add_child(parent, name, nn_linear_new(in, out, false));
 }
 
-static RMSNorm *norm(void *parent, const char *name) {
-    RMSNorm *child = nn_add_child(parent, name, nn_rms_norm_new(SHAPE(C)));
-    child->eps = 1e-6;
-    return child;
-}
-
-/* The root of "model.layers.0.self_attn.q_proj.weight"; *layer borrows from it. */
-static Module *llama_new(Layer **layer) {
-    static const ModuleClass part = {"Part", sizeof(Module), NULL, NULL};
-    static const ModuleClass kind = {"LlamaDecoderLayer", sizeof(Layer), NULL, NULL};
-    Module *root = nn_module_new(&part);
-    Module *layers = nn_add_child(nn_add_child(root, "model", nn_module_new(&part)), "layers",
-                                  nn_module_new(&part));
-    Layer *l = nn_add_child(layers, "0", nn_module_new(&kind));
-    Module *attention = nn_add_child(l, "self_attn", nn_module_new(&part));
-    Module *mlp = nn_add_child(l, "mlp", nn_module_new(&part));
-    l->q = linear(attention, "q_proj", C, C);
-    l->k = linear(attention, "k_proj", C, G * D);
-    l->v = linear(attention, "v_proj", C, G * D);
-    l->o = linear(attention, "o_proj", C, C);
-    l->gate = linear(mlp, "gate_proj", C, HIDDEN);
-    l->up = linear(mlp, "up_proj", C, HIDDEN);
-    l->down = linear(mlp, "down_proj", HIDDEN, C);
-    l->norm1 = norm(l, "input_layernorm");
-    l->norm2 = norm(l, "post_attention_layernorm");
-    *layer = l;
-    return root;
-}
-
-/* (B, N, heads D) -> (B, heads, N, D), turned by the positions unless they are NULL */
-static Tensor *heads_of(Linear *W, Tensor *x, Tensor *positions) {
-    const int64_t B = x->shape.dim[0], N = x->shape.dim[1];
-    Tensor *y = ag_reshape(nn_linear_forward(W, x), SHAPE(B, N, -1, D));
-    Tensor *heads = ag_permute(y, AXES(0, 2, 1, 3));
-    return positions ? ag_rope(heads, positions, 10000, ROPE_HALVES) : heads;
-}
-
-static Tensor *layer_forward(Layer *l, Tensor *x) {
-    Tensor *positions = tape_own(tensor_arange_of(0, (double)x->shape.dim[1], 1, I64));
-    Tensor *z = nn_rms_norm_forward(l->norm1, x);
-    Tensor *q = heads_of(l->q, z, positions);
-    Tensor *k = heads_of(l->k, z, positions);
-    Tensor *y = ag_attention(q, k, heads_of(l->v, z, NULL), (AttentionMask){.causal = true}, 0);
-    y = ag_reshape(ag_permute(y, AXES(0, 2, 1, 3)), x->shape);
-    x = ag_add(x, nn_linear_forward(l->o, y));
-    z = nn_rms_norm_forward(l->norm2, x);
-    z = ag_mul(ag_silu(nn_linear_forward(l->gate, z)), nn_linear_forward(l->up, z));
-    return ag_add(x, nn_linear_forward(l->down, z));
-}
-
-/* The numbers of generate_llama.py, whose weights have the names of Hugging Face's files. */
-START_TEST(a_block_of_llama_is_pytorchs) {
-    const DType dtype = _i ? F64 : F32;
-    const double most = _i ? 1e-12 : 1e-5;
-    tensor_set_default_dtype(dtype);
-    TensorDict *file = tensor_load_safetensors(_i ? "tests/golden/llama_float64.safetensors"
-                                                  : "tests/golden/llama_float32.safetensors");
-    ck_assert_msg(file != NULL, "%s", tensor_error());
-    Layer *layer;
-    Module *root = llama_new(&layer);
-    ck_assert_msg(nn_load_state_dict(root->children, "model.", file), "%s", tensor_error());
-    Tensor *x = ag_requires_grad(tensor_clone(tensor_dict_get(file, "x")));
-    tape_begin();
-    Tensor *y = layer_forward(layer, x);
-    expect_close("y", y, tensor_dict_get(file, "y"), most);
-    ck_assert(ag_backward_from(y, tensor_dict_get(file, "dy")));
-    tape_end();
-    expect_close("dx", x->grad, tensor_dict_get(file, "dx"), most);
-    int parameters = 0;
-    for (ModuleSlot *p = NULL; nn_next_parameter(root, "", &p); parameters++) {
-        char path[96] = "gradient.";
-        nn_parameter_path(root, p, path + 9, sizeof path - 9);
-        expect_close(path, (*p->slot)->grad, tensor_dict_get(file, path), most);
+static void add_attention(Block *b, int model) {
+    const MultiHeadAttentionConfig config = {C, H, 0, false, C, C, C, true, G, D};
+    MultiHeadAttention *a = nn_multi_head_attention_new(config);
+    b->attention = nn_add_child(b, "self_attn", a);
+    if (model == GEMMA2) ck_assert(nn_multi_head_attention_rope(a, 10000, ROPE_HALVES));
+    else {
+        Tensor *speeds = tensor_rope_llama3(D, 100, 8, 1, 4, 64);
+        ck_assert(nn_multi_head_attention_rope_speeds(a, speeds, ROPE_HALVES));
+        tensor_release(speeds);
     }
-    ck_assert_int_eq(parameters, 9);
+    if (model != QWEN3) return;
+    a->q_norm = norm(a, "q_norm", D);
+    a->k_norm = norm(a, "k_norm", D);
+}
+
+static Block *block_new(int model) {
+    static const ModuleClass kind = {"Block", sizeof(Block), NULL, NULL};
+    Block *b = nn_module_new(&kind);
+    b->norm1 = norm(b, "input_layernorm", C);
+    add_attention(b, model);
+    b->norm2 = norm(b, "post_attention_layernorm", C);
+    if (model == GEMMA2) {
+        b->norm3 = norm(b, "pre_feedforward_layernorm", C);
+        b->norm4 = norm(b, "post_feedforward_layernorm", C);
+    }
+    b->gate = linear(b, "gate_proj", C, HIDDEN);
+    b->up = linear(b, "up_proj", C, HIDDEN);
+    b->down = linear(b, "down_proj", HIDDEN, C);
+    return b;
+}
+
+/* The names of the entries of a block in a file become those of Block. */
+static void rename_block(TensorDict *file, const char *block) {
+    static const char *const name[][2] = {{"mlp.", ""},
+                                          {"self_attn.q_proj.", "self_attn.W_q."},
+                                          {"self_attn.k_proj.", "self_attn.W_k."},
+                                          {"self_attn.v_proj.", "self_attn.W_v."},
+                                          {"self_attn.o_proj.", "self_attn.W_o."}};
+    for (int i = 0; i < COUNT(name); i++) {
+        char from[64], to[64];
+        snprintf(from, sizeof from, "%s%s", block, name[i][0]);
+        snprintf(to, sizeof to, "%s%s", block, name[i][1]);
+        ck_assert_msg(tensor_dict_rename(file, from, to), "%s", tensor_error());
+    }
+}
+
+/* cache: NULL, or x follows what it holds. */
+static Tensor *attend(Block *b, Tensor *x, KVCache *cache, AttentionMask mask) {
+    if (!cache) return nn_multi_head_attention_forward(b->attention, x, x, x, mask);
+    return nn_multi_head_attention_forward_cached(b->attention, x, cache, mask);
+}
+
+static Tensor *block_forward(Block *b, Tensor *x, KVCache *cache, AttentionMask mask) {
+    x = ag_add(x, attend(b, nn_rms_norm_forward(b->norm1, x), cache, mask));
+    Tensor *z = nn_rms_norm_forward(b->norm2, x);
+    z = ag_mul(ag_silu(nn_linear_forward(b->gate, z)), nn_linear_forward(b->up, z));
+    return ag_add(x, nn_linear_forward(b->down, z));
+}
+
+/* x: (B, N, C) -> (B, heads, N, D) */
+static Tensor *heads_of(Linear *W, Tensor *x) {
+    Tensor *y = nn_linear_forward(W, x);
+    return ag_permute(ag_reshape(y, SHAPE(x->shape.dim[0], x->shape.dim[1], -1, D)),
+                      AXES(0, 2, 1, 3));
+}
+
+/* Gemma 2's scores are cap tanh(scores / cap), a formula of ops: so its attention is one, too. */
+static Tensor *capped_attention(MultiHeadAttention *a, Tensor *x, AttentionMask mask) {
+    const double cap = 2, scale = 1 / sqrt(10.0); /* query_pre_attn_scalar */
+    Tensor *positions = tape_own(tensor_arange_of(0, (double)x->shape.dim[1], 1, I64));
+    Tensor *q = ag_rope(heads_of(a->W_q, x), positions, 10000, ROPE_HALVES);
+    Tensor *k = ag_rope(heads_of(a->W_k, x), positions, 10000, ROPE_HALVES);
+    Tensor *v = ag_repeat_interleave(heads_of(a->W_v, x), H / G, 1);
+    k = ag_repeat_interleave(k, H / G, 1);
+    Tensor *scores = ag_scale(ag_matmul(q, ag_transpose(k, 2, 3)), scale / cap);
+    Tensor *w = ag_attention_weights(ag_scale(ag_tanh(scores), cap), 1, mask, H);
+    Tensor *y = ag_permute(ag_matmul(w, v), AXES(0, 2, 1, 3));
+    return nn_linear_forward(a->W_o, ag_reshape(y, SHAPE(x->shape.dim[0], x->shape.dim[1], H * D)));
+}
+
+static Tensor *gemma2_forward(Block *b, Tensor *x) {
+    const int64_t N = x->shape.dim[1];
+    Tensor *keep = ag_triu(tape_own(tensor_ones_of(SHAPE(N, N), BOOL)), 1 - WINDOW);
+    const AttentionMask mask = {.keep = keep, .causal = true};
+    Tensor *y = capped_attention(b->attention, nn_rms_norm_forward(b->norm1, x), mask);
+    x = ag_add(x, nn_rms_norm_forward(b->norm2, y));
+    Tensor *z = nn_rms_norm_forward(b->norm3, x);
+    z = ag_mul(ag_gelu_tanh(nn_linear_forward(b->gate, z)), nn_linear_forward(b->up, z));
+    return ag_add(x, nn_rms_norm_forward(b->norm4, nn_linear_forward(b->down, z)));
+}
+
+static TensorDict *golden(DType dtype) {
+    tensor_set_default_dtype(dtype);
+    TensorDict *file =
+        tensor_load_safetensors(dtype == F64 ? "tests/golden/llama_float64.safetensors"
+                                             : "tests/golden/llama_float32.safetensors");
+    ck_assert_msg(file != NULL, "%s", tensor_error());
+    return file;
+}
+
+/* A name of a few parts, valid until the next call. */
+static const char *path_of(const char *first, const char *second, const char *third) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s%s%s", first, second, third);
+    return path;
+}
+
+/* Gemma's norms multiply by 1 + weight. */
+static void load_block(Block *b, int model, TensorDict *file) {
+    rename_block(file, path_of(model_name[model], ".", ""));
+    rename_block(file, path_of("gradient.", model_name[model], "."));
+    ck_assert_msg(nn_load_state_dict(b, path_of(model_name[model], ".", ""), file), "%s",
+                  tensor_error());
+    Tensor *one = tensor_ones(SCALAR);
+    RMSNorm *const norms[] = {b->norm1, b->norm2, b->norm3, b->norm4};
+    for (int i = 0; i < 4 && model == GEMMA2; i++) tensor_add_(norms[i]->weight, one, 1);
+    tensor_release(one);
+}
+
+/* The numbers of generate_llama.py. */
+START_TEST(a_block_is_transformers) {
+    const int model = _i / 2;
+    TensorDict *file = golden(_i % 2 ? F64 : F32);
+    const double most = _i % 2 ? 1e-12 : 1e-5;
+    Block *b = block_new(model);
+    load_block(b, model, file);
+    const char *data = format("data.%s.", model_name[model]);
+    Tensor *x = ag_requires_grad(tensor_clone(tensor_dict_get(file, path_of(data, "x", ""))));
+    tape_begin();
+    Tensor *y = model == GEMMA2 ? gemma2_forward(b, x)
+                                : block_forward(b, x, NULL, (AttentionMask){.causal = true});
+    expect_close("y", y, tensor_dict_get(file, path_of(data, "y", "")), most);
+    ck_assert(ag_backward_from(y, tensor_dict_get(file, path_of(data, "dy", ""))));
+    tape_end();
+    expect_close("dx", x->grad, tensor_dict_get(file, path_of(data, "dx", "")), most);
+    int parameters = 0;
+    for (ModuleSlot *p = NULL; nn_next_parameter(b, "", &p); parameters++) {
+        char name[64];
+        nn_parameter_path(b, p, name, sizeof name);
+        const Tensor *want =
+            tensor_dict_get(file, format("gradient.%s.%s", model_name[model], name));
+        expect_close(name, (*p->slot)->grad, want, most);
+    }
+    ck_assert_int_eq(parameters, model == LLAMA ? 9 : 11);
     tensor_release(x);
-    nn_free(root);
+    nn_free(b);
+    tensor_dict_free(file);
+}
+END_TEST
+
+/* ---- a model that writes ----------------------------------------------------------------------
+ */
+
+typedef struct {
+    Module module;
+    Embedding *embedding;
+    Block *layer[LAYERS];
+    RMSNorm *norm;
+    Linear *head;
+} Model;
+
+/* Qwen3, of which the second layer has a sliding window. */
+static Model *model_new(TensorDict *file) {
+    static const ModuleClass kind = {"Model", sizeof(Model), NULL, NULL};
+    Model *m = nn_module_new(&kind);
+    m->embedding = nn_add_child(m, "embed_tokens", nn_embedding_new(VOCABULARY, C));
+    m->layer[0] = nn_add_child(m, "layers0", block_new(QWEN3));
+    m->layer[1] = nn_add_child(m, "layers1", block_new(QWEN3));
+    m->norm = norm(m, "norm", C);
+    m->head = linear(m, "lm_head", C, VOCABULARY);
+    ck_assert(tensor_dict_rename(file, "lm.model.layers.", "lm.model.layers"));
+    ck_assert(tensor_dict_rename(file, "lm.model.", "lm."));
+    rename_block(file, "lm.layers0.");
+    rename_block(file, "lm.layers1.");
+    ck_assert_msg(nn_load_state_dict(m, "lm.", file), "%s", tensor_error());
+    return m;
+}
+
+/* tokens: (B, N), which follow what the caches hold -> the scores of the last one (B, V) */
+static Tensor *model_forward(Model *m, Tensor *tokens, KVCache **cache, AttentionMask mask) {
+    Tensor *x = nn_embedding_forward(m->embedding, tokens);
+    for (int i = 0; i < LAYERS; i++) x = block_forward(m->layer[i], x, cache[i], mask);
+    return nn_linear_forward(m->head, ag_select(nn_rms_norm_forward(m->norm, x), 1, -1));
+}
+
+/* Two prompts, of which the second is padded with 0 on the left, at once or token by token; with
+ * positions that are counted from the first token of a text, or in which the padding counts. */
+START_TEST(a_padded_batch_writes_what_transformers_writes) {
+    const bool double_ = _i & 1, at_once = _i & 2, positions = _i & 4;
+    TensorDict *file = golden(double_ ? F64 : F32);
+    Model *m = model_new(file);
+    KVCache *cache[LAYERS] = {nn_kv_cache_new(14), nn_kv_cache_window_new(WINDOW)};
+    Tensor *text = tensor_dict_get(file, "data.lm.text");     /* (2, 6 + 8) */
+    Tensor *logits = tensor_dict_get(file, "data.lm.logits"); /* (2, 8, V) */
+    int64_t live = 0;
+    for (int64_t n = at_once ? 6 : 1, from = 0; n < 14; n++) {
+        tape_begin_no_grad();
+        Tensor *keep = ag_logical_not(ag_eq_scalar(ag_slice(text, 1, 0, n), 0));
+        Tensor *count = ag_clamp_min(ag_add_scalar(ag_cumsum(ag_to(keep, I64), 1), -1), 0);
+        const AttentionMask mask = {.keep = ag_reshape(keep, SHAPE(2, 1, 1, n))};
+        for (int i = 0; i < LAYERS; i++)
+            cache[i]->positions = positions ? ag_slice(count, 1, from, n) : NULL;
+        Tensor *scores = model_forward(m, ag_slice(text, 1, from, n), cache, mask);
+        ck_assert_msg(scores != NULL, "%s", tensor_error());
+        if (n >= 6) {
+            expect_close("the scores", scores, ag_select(logits, 1, n - 6), double_ ? 1e-12 : 2e-5);
+            Tensor *next = ag_argmax(scores, 1);
+            ck_assert(tensor_allclose(next, ag_select(text, 1, n), 0, 0));
+        }
+        tape_end();
+        from = n;
+        ck_assert_int_le(cache[1]->keys->shape.dim[2], at_once && n == 6 ? 6 : WINDOW);
+        if (n == 7) live = tensor_live();
+        if (n > 7) ck_assert_int_eq(tensor_live(), live);
+    }
+    nn_kv_cache_free(cache[0]);
+    nn_kv_cache_free(cache[1]);
+    nn_free(m);
     tensor_dict_free(file);
 }
 END_TEST
@@ -111,10 +263,11 @@ END_TEST
  */
 
 enum { B = 2, N = 7 };
+static const AttentionMask none = {0};
 
 static MultiHeadAttention *attention_new(bool fused, bool rope) {
-    MultiHeadAttention *a =
-        nn_multi_head_attention_new((MultiHeadAttentionConfig){C, H, 0, true, C, C, C, fused, G});
+    MultiHeadAttention *a = nn_multi_head_attention_new(
+        (MultiHeadAttentionConfig){C, H, 0, true, C, C, C, fused, G, D});
     if (rope) ck_assert(nn_multi_head_attention_rope(a, 100, ROPE_ADJACENT));
     return a;
 }
@@ -134,8 +287,8 @@ START_TEST(the_cache_changes_no_result) {
         for (int64_t from = 0, part = 0; from < N; part++) {
             const int64_t to = from + (int64_t[]){3, 1, 2, 1}[part];
             tape_begin_no_grad(); /* a part, as a program that writes has it */
-            Tensor *y =
-                nn_multi_head_attention_forward_cached(attention, ag_slice(x, 1, from, to), cache);
+            Tensor *y = nn_multi_head_attention_forward_cached(attention, ag_slice(x, 1, from, to),
+                                                               cache, none);
             expect_close("a part", y, ag_slice(all, 1, from, to), _i & 4 ? 1e-5 : 1e-12);
             tape_end();
             from = to;
@@ -150,6 +303,245 @@ START_TEST(the_cache_changes_no_result) {
     ck_assert_int_eq(cache->keys->shape.dim[1], G); /* as many as there are, not repeated */
     nn_kv_cache_free(cache);
     nn_free(attention);
+}
+END_TEST
+
+/* Rows from `from` on and the keys before `to` of a part of a mask for N queries and N keys. */
+static Tensor *rows_of(Tensor *part, int64_t from, int64_t to) {
+    return part ? ag_slice(ag_slice(part, -2, from, to), -1, 0, to) : NULL;
+}
+
+enum { KEEP = 1, LENGTHS = 2, ROW_LENGTHS = 4, BIAS = 8, FLOATS = 16, ALL_MASKS = 27 };
+
+/* A mask of these parts for N queries and N keys; it belongs to the open tape. */
+static AttentionMask mask_of(int parts) {
+    AttentionMask mask = {.causal = true};
+    const int64_t lens[B] = {5, 3};
+    if (parts & KEEP) mask.keep = tape_own(tensor_bernoulli(0.6, SHAPE(B, 1, N, N)));
+    if (parts & LENGTHS) mask.valid_lens = tape_own(tensor_from_int64s(SHAPE(B), lens));
+    if (parts & ROW_LENGTHS) mask.valid_lens = tape_own(tensor_randint(0, N, SHAPE(B, N)));
+    if (parts & BIAS) mask.bias = tape_own(tensor_randn(SHAPE(H, N, N)));
+    if (parts & FLOATS) mask.window = tape_own(tensor_randn(SHAPE(2, N, N)));
+    return mask;
+}
+
+/* With a mask, and with a sliding window (of 3), the cache changes no result either. */
+START_TEST(a_mask_is_for_all_that_the_cache_has_seen) {
+    static const int parts[] = {0, KEEP, LENGTHS, ROW_LENGTHS, BIAS, FLOATS, ALL_MASKS};
+    const int part_of_mask = parts[_i / 4];
+    const bool sliding = _i & 1;
+    MultiHeadAttention *attention = attention_new(_i & 2, true);
+    KVCache *cache = sliding ? nn_kv_cache_window_new(3) : nn_kv_cache_new(N);
+    Tensor *x = tensor_randn(SHAPE(B, N, C));
+    tape_begin_no_grad();
+    const AttentionMask mask = mask_of(part_of_mask);
+    AttentionMask whole = mask;
+    Tensor *last = ag_triu(tape_own(tensor_ones_of(SHAPE(N, N), BOOL)), -2);
+    if (sliding) whole.keep = mask.keep ? ag_logical_and((Tensor *)mask.keep, last) : last;
+    Tensor *all = nn_multi_head_attention_forward(attention, x, x, x, whole);
+    for (int64_t from = 0, part = 0; from < N; part++) {
+        const int64_t to = from + (int64_t[]){3, 1, 2, 1}[part];
+        AttentionMask seen = {.keep = rows_of((Tensor *)mask.keep, from, to),
+                              .bias = rows_of(mask.bias, from, to),
+                              .window = rows_of((Tensor *)mask.window, from, to),
+                              .valid_lens = mask.valid_lens};
+        if (part_of_mask & ROW_LENGTHS)
+            seen.valid_lens = ag_slice((Tensor *)mask.valid_lens, 1, from, to);
+        Tensor *y = nn_multi_head_attention_forward_cached(attention, ag_slice(x, 1, from, to),
+                                                           cache, seen);
+        expect_close("a part", y, ag_slice(all, 1, from, to), 1e-12);
+        from = to;
+    }
+    tape_end();
+    tensor_release(x);
+    nn_kv_cache_free(cache);
+    nn_free(attention);
+}
+END_TEST
+
+/* The cache of a window has the size of the window, however long the text is. */
+START_TEST(a_window_forgets) {
+    MultiHeadAttention *attention = attention_new(true, true);
+    KVCache *cache = nn_kv_cache_window_new(WINDOW);
+    Tensor *x = tensor_randn(SHAPE(B, 60, C));
+    for (int text = 0; text < 2; text++) {
+        int64_t live = 0;
+        cache->length = 0;
+        for (int64_t n = 9; n <= 60; n++) {
+            tape_begin_no_grad();
+            Tensor *part = ag_slice(x, 1, cache->length, n);
+            ck_assert(nn_multi_head_attention_forward_cached(attention, part, cache, none) != NULL);
+            tape_end();
+            ck_assert_int_eq(cache->length, n);
+            if (n == 10) live = tensor_live();
+            if (n < 10) continue;
+            ck_assert_int_eq(tensor_live(), live);
+            ck_assert(shape_equal(cache->keys->shape, SHAPE(B, G, WINDOW, D)));
+            ck_assert(shape_equal(cache->values->shape, SHAPE(B, G, WINDOW, D)));
+            ck_assert_int_eq(cache->keys->storage->size, B * G * WINDOW * D * 8);
+        }
+    }
+    cache->length = 20;
+    tape_begin_no_grad();
+    FAILS(nn_multi_head_attention_forward_cached(attention, ag_slice(x, 1, 0, 1), cache, none),
+          "multi_head_attention: the cache has a window and cannot go from position 60 to 20: only "
+          "to 0");
+    tape_end();
+    tensor_release(x);
+    nn_kv_cache_free(cache);
+    nn_free(attention);
+}
+END_TEST
+
+/* Prompts of 4 and 2 positions, of which the second is padded on the right, and 3 more positions:
+ * each sample has what it has alone. */
+START_TEST(positions_jump_over_padding) {
+    static const int64_t place[B][N] = {{0, 1, 2, 3, 4, 5, 6}, {0, 1, 1, 1, 2, 3, 4}};
+    static const bool padding[B][N] = {{0}, {0, 0, 1, 1}};
+    MultiHeadAttention *attention = attention_new(_i, true);
+    KVCache *cache = nn_kv_cache_new(N);
+    Tensor *x = tensor_randn(SHAPE(B, N, C));
+    tape_begin_no_grad();
+    Tensor *positions = tape_own(tensor_from_int64s(SHAPE(B, N), place[0]));
+    Tensor *keep = ag_logical_not(tape_own(tensor_from_bools(SHAPE(B, 1, 1, N), padding[0])));
+    Tensor *first = ag_slice(x, 0, 0, 1), *second = ag_slice(x, 0, 1, 2);
+    Tensor *parts[] = {ag_slice(second, 1, 0, 2), ag_slice(second, 1, 4, N)};
+    second = ag_cat(parts, 2, 1); /* (1, 5, C) */
+    const AttentionMask causal = {.causal = true};
+    Tensor *y1 = nn_multi_head_attention_forward(attention, first, first, first, causal);
+    Tensor *y2 = nn_multi_head_attention_forward(attention, second, second, second, causal);
+    for (int64_t n = 4, from = 0; n <= N; from = n++) {
+        cache->positions = ag_slice(positions, 1, from, n);
+        Tensor *y = nn_multi_head_attention_forward_cached(
+            attention, ag_slice(x, 1, from, n), cache,
+            (AttentionMask){.keep = ag_slice(keep, 3, 0, n)});
+        expect_close("the first", ag_select(ag_select(y, 0, 0), 0, -1),
+                     ag_select(ag_select(y1, 0, 0), 0, n - 1), 1e-12);
+        if (n > 4)
+            expect_close("the second", ag_select(ag_select(y, 0, 1), 0, -1),
+                         ag_select(ag_select(y2, 0, 0), 0, n - 3), 1e-12);
+    }
+    tape_end();
+    tensor_release(x);
+    nn_kv_cache_free(cache);
+    nn_free(attention);
+}
+END_TEST
+
+/* Only the first call reads keys and values: later ones get others of that shape. */
+START_TEST(cross_attention_projects_its_keys_once) {
+    MultiHeadAttention *attention = attention_new(_i, false);
+    KVCache *cache = nn_kv_cache_new(N);
+    Tensor *x = tensor_randn(SHAPE(B, 4, C));
+    for (int text = 0; text < 2; text++) {
+        Tensor *k = tensor_randn(SHAPE(B, N, C));
+        Tensor *v = tensor_randn(SHAPE(B, N, C));
+        Tensor *other = tensor_zeros_like(k);
+        cache->length = 0;
+        tape_begin_no_grad();
+        const AttentionMask mask = {.valid_lens = mask_of(LENGTHS).valid_lens,
+                                    .bias = rows_of(mask_of(BIAS).bias, 0, N)};
+        for (int64_t i = 0; i < 4; i++) {
+            Tensor *q = ag_slice(x, 1, i, i + 1);
+            const AttentionMask row = {.valid_lens = mask.valid_lens,
+                                       .bias = ag_slice(mask.bias, 1, i, i + 1)};
+            Tensor *want = nn_multi_head_attention_forward(attention, q, k, v, row);
+            Tensor *y = nn_multi_head_attention_forward_cross(attention, q, i ? other : k,
+                                                              i ? other : v, cache, row);
+            expect_close("a query", y, want, 1e-12);
+            ck_assert_int_eq(cache->length, N);
+        }
+        tape_end();
+        RELEASE(k, v, other);
+    }
+    tensor_release(x);
+    nn_kv_cache_free(cache);
+    nn_free(attention);
+}
+END_TEST
+
+/* base^(-2 i / D) / factor; a block of Llama above has the speeds of Llama 3.1. */
+START_TEST(the_speeds_of_pairs) {
+    Tensor *speeds = tensor_rope_linear(6, 1000, 4);
+    Tensor *want = tensor_from_doubles(SHAPE(3), (double[]){0.25, 0.025, 0.0025});
+    Tensor *none_scaled = tensor_rope_llama3(6, 1000, 4, 1e-9, 2e-9, 64);
+    Tensor *all_scaled = tensor_rope_llama3(6, 1000, 4, 1e8, 2e8, 64);
+    expect_close("linear", speeds, want, 1e-15);
+    expect_close("all of them", all_scaled, want, 1e-15);
+    tensor_mul_(want, 4);
+    expect_close("none of them", none_scaled, want, 1e-15);
+#define MUST_BE "D must be even, because pairs turn, and the others positive and finite"
+    FAILS(tensor_rope_linear(-2, 10, 1), "rope_linear: D is -2, base 10 and factor 1: " MUST_BE);
+    FAILS(tensor_rope_linear(4, 10, 0), "rope_linear: D is 4, base 10 and factor 0: " MUST_BE);
+    FAILS(tensor_rope_linear(4, (double)NAN, 1),
+          "rope_linear: D is 4, base nan and factor 1: " MUST_BE);
+    FAILS(tensor_rope_llama3(4, 10, 8, 4, 1, 64),
+          "rope_llama3: factor is 8, low 4, high 1 and context 64: factor and context must be "
+          "positive, and low below high");
+    FAILS(tensor_rope_llama3(3, 10, 8, 1, 4, 64),
+          "rope_linear: D is 3, base 10 and factor 1: " MUST_BE);
+    RELEASE(speeds, want, none_scaled, all_scaled);
+}
+END_TEST
+
+START_TEST(a_wrong_mask_or_position_is_named) {
+    MultiHeadAttention *attention = attention_new(true, true);
+    MultiHeadAttention *plain = attention_new(true, false);
+    KVCache *cache = nn_kv_cache_new(5);
+    KVCache *cross = nn_kv_cache_new(3);
+    Tensor *x = tensor_randn(SHAPE(B, 3, C));
+    Tensor *speeds = tensor_ones(SHAPE(3));
+    Tensor *keep = tensor_ones_of(SHAPE(B, 1, 1, 3), BOOL);
+    Tensor *back = tensor_from_int64s(SHAPE(3), (int64_t[]){4, 5, 3});
+    Tensor *three = tensor_from_int64s(SHAPE(1), (int64_t[]){3});
+    Tensor *four = tensor_from_int64s(SHAPE(B, 1), (int64_t[]){9, 4});
+    Tensor *forward = tensor_from_int64s(SHAPE(3), (int64_t[]){4, 4, 7});
+    const AttentionMask mask = {.keep = keep};
+    FAILS(nn_kv_cache_window_new(0), "kv_cache: window is 0: it must be positive");
+    FAILS(nn_multi_head_attention_rope_speeds(attention, speeds, ROPE_HALVES),
+          "multi_head_attention: the speeds are (3,): they must be (head_size / 2), here (4,)");
+    FAILS(nn_multi_head_attention_rope_speeds(attention, NULL, ROPE_HALVES),
+          "multi_head_attention: the speeds are NULL: they must be (head_size / 2), here (4,)");
+    tape_begin_no_grad();
+    Tensor *one = ag_slice(x, 1, 0, 1);
+#define GO_BACK                                                                                    \
+    "multi_head_attention: the positions go back: in a row none may be smaller than the one "      \
+    "before, nor than the last that the cache has seen"
+    cache->positions = back;
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, cache, none), GO_BACK);
+    cache->positions = three;
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, cache, none),
+          "rope: x is (2, 4, 3, 8) and positions is (1,): it must be (N) or (B, N), here (3,) or "
+          "(2, 3)");
+    cache->positions = forward;
+    ck_assert(nn_multi_head_attention_forward_cached(attention, x, cache, mask) != NULL);
+    cache->positions = three;
+    FAILS(nn_multi_head_attention_forward_cached(attention, one, cache, none), GO_BACK);
+    cache->positions = four;
+    FAILS(nn_multi_head_attention_forward_cached(attention, one, cache, none), GO_BACK);
+    FAILS(nn_multi_head_attention_forward_cached(attention, one, cache, mask),
+          "multi_head_attention: keep is (2, 1, 1, 3): it must broadcast to (B, H, Q, K), here (2, "
+          "4, 1, 4)");
+    FAILS(nn_multi_head_attention_forward_cross(attention, x, x, x, cross, none),
+          "multi_head_attention: cross-attention with a cache has no rope");
+    FAILS(nn_multi_head_attention_forward_cross(plain, x, x, x, NULL, none),
+          "multi_head_attention: the cache is NULL");
+    ck_assert(nn_multi_head_attention_forward_cross(plain, x, x, x, cross, mask) != NULL);
+    FAILS(nn_multi_head_attention_forward_cross(plain, x, NULL, x, cross, none),
+          "multi_head_attention: keys are NULL");
+    FAILS(nn_multi_head_attention_forward_cached(plain, one, cross, none),
+          "multi_head_attention: the cache is one of cross-attention");
+    FAILS(
+        nn_multi_head_attention_forward_cross(plain, x, x, x, cross, (AttentionMask){.keep = four}),
+        "multi_head_attention: keep is int64: it must be bool; convert it with ag_to");
+    ck_assert_int_eq(cache->length, 3);
+    ck_assert_int_eq(cross->length, 3);
+    tape_end();
+    nn_kv_cache_free(cache);
+    nn_kv_cache_free(cross);
+    RELEASE(x, speeds, keep, back, three, four, forward);
+    nn_free(attention);
+    nn_free(plain);
 }
 END_TEST
 
@@ -190,28 +582,28 @@ START_TEST(a_wrong_cache_is_named) {
     FAILS(nn_multi_head_attention_rope(NULL, 1, ROPE_HALVES),
           "multi_head_attention: the module is NULL");
     tape_begin();
-    FAILS(nn_multi_head_attention_forward_cached(attention, x, cache),
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, cache, none),
           "multi_head_attention: a cache has no gradient: call forward_cached on a tape of "
           "tape_begin_no_grad");
     tape_end();
     tape_begin_no_grad();
-    FAILS(nn_multi_head_attention_forward_cached(attention, x, NULL),
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, NULL, none),
           "multi_head_attention: the cache is NULL");
-    FAILS(nn_multi_head_attention_forward_cached(NULL, x, cache),
+    FAILS(nn_multi_head_attention_forward_cached(NULL, x, cache, none),
           "multi_head_attention: the module is NULL");
-    FAILS(nn_multi_head_attention_forward_cached(attention, NULL, cache),
+    FAILS(nn_multi_head_attention_forward_cached(attention, NULL, cache, none),
           "multi_head_attention: queries are NULL");
-    FAILS(nn_multi_head_attention_forward_cached(attention, flat, cache),
+    FAILS(nn_multi_head_attention_forward_cached(attention, flat, cache, none),
           "multi_head_attention: queries are (3, 16): they need three dimensions (batch, number, "
           "size)");
     ck_assert_int_eq(cache->length, 0);
-    ck_assert_ptr_nonnull(nn_multi_head_attention_forward_cached(attention, x, cache));
-    FAILS(nn_multi_head_attention_forward_cached(attention, x, cache),
+    ck_assert_ptr_nonnull(nn_multi_head_attention_forward_cached(attention, x, cache, none));
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, cache, none),
           "multi_head_attention: the cache holds 3 of at most 4 positions: 3 more do not fit");
-    FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache),
-          "multi_head_attention: the cache is float64 (2, 2, 4, 4) and must be float64 (1, 2, 4, "
-          "4): it is of another batch");
-    FAILS(nn_multi_head_attention_forward_cached(other, x, cache),
+    FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache, none),
+          "multi_head_attention: the cache is float64 (2, 2, 4, 8) and must be float64 (1, 2, 4, "
+          "8): it is of another batch");
+    FAILS(nn_multi_head_attention_forward_cached(other, x, cache, none),
           "multi_head_attention: the cache is of another attention: each needs one of its own");
     ck_assert_int_eq(cache->length, 3);
     Tensor *y = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
@@ -220,7 +612,7 @@ START_TEST(a_wrong_cache_is_named) {
     tape_end();
     tensor_fail("the first error");
     ck_assert_ptr_null(nn_kv_cache_new(1));
-    ck_assert_ptr_null(nn_multi_head_attention_forward_cached(attention, x, cache));
+    ck_assert_ptr_null(nn_multi_head_attention_forward_cached(attention, x, cache, none));
     expect_error("the first error");
     nn_kv_cache_free(NULL);
     nn_kv_cache_free(cache);
@@ -249,12 +641,8 @@ START_TEST(a_rope_that_is_refused_changes_nothing) {
     Tensor *after = nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0});
     ck_assert(tensor_allclose(before, after, 0, 0));
     FAILS(nn_multi_head_attention_rope(odd, 10, ROPE_HALVES),
-          "multi_head_attention: the size of a head, num_hiddens / num_heads, is 3: it must be "
-          "even, because pairs turn");
-    ck_assert(!odd->place && odd->rope_base == 0);
-    attention->rope_base = -10; /* the field, without the function */
-    FAILS(nn_multi_head_attention_forward(attention, x, x, x, (AttentionMask){0}),
-          "rope: base is -10: it must be positive and finite");
+          "multi_head_attention: the size of a head is 3: it must be even, because pairs turn");
+    ck_assert(!odd->place && !odd->rope_speeds);
     tape_end();
     tensor_release(x);
     nn_free(attention);
@@ -271,24 +659,24 @@ START_TEST(a_forward_that_is_refused_leaves_the_cache_empty) {
     Tensor *weight = tensor_retain(attention->W_v->weight);
     ck_assert(nn_set_parameter(attention->W_v, &attention->W_v->weight, tensor_ones(SHAPE(1, C))));
     ck_assert(!attention->place);
-    FAILS(nn_multi_head_attention_forward_cached(attention, x, NULL),
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, NULL, none),
           "multi_head_attention: the cache is NULL");
     ck_assert(!attention->place);
     tape_begin_no_grad();
-    ck_assert_ptr_null(nn_multi_head_attention_forward_cached(attention, x, cache));
+    ck_assert_ptr_null(nn_multi_head_attention_forward_cached(attention, x, cache, none));
     tensor_clear_error();
     ck_assert(!cache->keys && !cache->values && cache->length == 0);
     ck_assert(nn_set_parameter(attention->W_v, &attention->W_v->weight, weight));
     for (int i = -1; i >= -99; i -= 98) {
         cache->length = i;
-        FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache),
+        FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache, none),
               format("multi_head_attention: the cache's length is %d: it must not be negative", i));
     }
     cache->length = 99;
-    FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache),
+    FAILS(nn_multi_head_attention_forward_cached(attention, alone, cache, none),
           "multi_head_attention: the cache holds 99 of at most 4 positions: 3 more do not fit");
     cache->length = 0;
-    ck_assert_ptr_nonnull(nn_multi_head_attention_forward_cached(attention, alone, cache));
+    ck_assert_ptr_nonnull(nn_multi_head_attention_forward_cached(attention, alone, cache, none));
     tape_end();
     nn_kv_cache_free(cache);
     RELEASE(x, alone);
@@ -299,8 +687,13 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("llama");
     TCase *tcase = add_framed_case(suite, "llama");
-    tcase_add_loop_test(tcase, a_block_of_llama_is_pytorchs, 0, 2);
+    tcase_add_loop_test(tcase, a_block_is_transformers, 0, 2 * MODELS);
+    tcase_add_loop_test(tcase, a_padded_batch_writes_what_transformers_writes, 0, 8);
     tcase_add_loop_test(tcase, the_cache_changes_no_result, 0, 8);
+    tcase_add_loop_test(tcase, a_mask_is_for_all_that_the_cache_has_seen, 0, 28);
+    tcase_add_loop_test(tcase, positions_jump_over_padding, 0, 2);
+    tcase_add_loop_test(tcase, cross_attention_projects_its_keys_once, 0, 2);
+    add_tests(tcase, a_window_forgets, the_speeds_of_pairs, a_wrong_mask_or_position_is_named);
     add_tests(tcase, rope_in_attention_knows_distances_alone, a_wrong_cache_is_named,
               a_rope_that_is_refused_changes_nothing,
               a_forward_that_is_refused_leaves_the_cache_empty);
