@@ -124,7 +124,14 @@ static Block *block_new(int64_t C) {
     const bool llama = is_llama(), fused = !options.composed; /* never stores (T, T) weights */
     const int64_t H = options.heads, G = llama && H % 2 == 0 ? H / 2 : H;
     const int64_t F = llama ? hidden_of(C, H, G) : 4 * C;
-    MultiHeadAttentionConfig config = {C, H, options.dropout, false, C, C, C, fused, G};
+    MultiHeadAttentionConfig config = {.num_hiddens = C,
+                                       .num_heads = H,
+                                       .dropout = options.dropout,
+                                       .query_size = C,
+                                       .key_size = C,
+                                       .value_size = C,
+                                       .fused = fused,
+                                       .num_kv_heads = G};
     Block *b = nn_module_new(&class);
     if (!b) return NULL;
     nn_add_parameter(b, "norm1", &b->norm1, tensor_ones(SHAPE(C)));
