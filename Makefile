@@ -174,9 +174,10 @@ $(BUILD)/obj/tensor/fast/%.o $(BUILD)/obj/tensor/kernels/%.o: SPEED = $(if $(fil
 $(BUILD)/obj/tensor/kernels/plain.o: SPEED =
 $(BUILD)/obj/tensor/operations/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
-# What runs for a moment only is not optimized, unless DEV=1 asks for warnings: gcc finds a variable without a value
-# only where it optimizes.
+# The time of a program is that of the library: all are compiled without optimization but micro, whose loops are its
+# own. With DEV=1 they are optimized, too: gcc finds a variable without a value only then.
 QUICK    = $(if $(DEV),,$(if $(filter -O2,$(CFLAGS)),-O0))
+$(call objects,$(filter-out examples/micro.c,$(wildcard examples/*.c examples/*/*.c))): SPEED = $(QUICK)
 $(BUILD)/obj/tensor/fast/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
 # The library runs in threads with little stack (tests/suites/library/test_stacks.c); at -O0 each temporary has a place
 # of its own there.

@@ -35,7 +35,6 @@ $(SCRATCHED): examples/exercises/scratch/mistakes.awk examples/micro.c examples/
 	@mkdir -p $(@D); awk -f $^ >$@
 $(BUILD)/obj/examples/exercises/scratch_exercises.o: MORE = -I$(dir $(SCRATCHED))
 $(BUILD)/obj/examples/exercises/scratch_exercises.o: $(SCRATCHED)
-$(BUILD)/obj/examples/exercises/scratch_exercises.o: SPEED = $(QUICK)
 
 exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in examples/exercises/
 	@CC='$(CC)' $(BUILD)/exercises$(EXE) || true
