@@ -215,7 +215,7 @@ $(BUILD)/flags $(BUILD)/flags.wasm $(BUILD)/sources: FORCE
 
 # What to do with it -------------------------------------------------------------------------
 
-demo: all ## see it work: every example, and the pictures that they make
+demo: $(filter-out %/exercises$(EXE),$(EXAMPLES)) ## see it work: every example, and the pictures that they make
 	@sh tests/tools/run-demo $(BUILD)
 
 INCLUDE = $(DESTDIR)$(INCLUDEDIR)/tapehead
