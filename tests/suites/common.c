@@ -21,6 +21,46 @@ __attribute__((constructor)) static void set_limit(void) { setenv("CK_DEFAULT_TI
 
 static bool left_cases; /* sampled() left some out */
 
+/* Tests and cases, by their lines: constructors may run in any order. */
+static ListedTest entries[512];
+static int num_entries;
+void enter_test(const ListedTest *entry) {
+    assert(num_entries < COUNT(entries));
+    int at = num_entries++;
+    for (; at > 0 && entries[at - 1].line > entry->line; at--) entries[at] = entries[at - 1];
+    entries[at] = *entry;
+}
+
+static TCase *begin_case(Suite *suite, const ListedTest *e) {
+    TCase *tcase;
+    if (e->setup) tcase = add_case(suite, e->title, e->setup, e->teardown);
+    else if (e->make) tcase = e->make(suite, e->title);
+    else tcase = add_framed_case(suite, e->title);
+    if (e->inner_setup) tcase_add_checked_fixture(tcase, e->inner_setup, e->inner_teardown);
+    if (e->seconds > 0) tcase_set_timeout(tcase, e->seconds);
+    return e->is_long ? mark_long(tcase) : tcase;
+}
+
+/* The case with this title, which may have begun before. */
+static TCase *case_of(Suite *suite, int i, TCase **made) {
+    int first = 0;
+    while (entries[first].test || strcmp(entries[first].title, entries[i].title) != 0) first++;
+    if (first == i) made[i] = begin_case(suite, &entries[i]);
+    return made[first];
+}
+
+int run_tests(const char *name) {
+    static TCase *made[COUNT(entries)];
+    Suite *suite = suite_create(name);
+    TCase *tcase = NULL;
+    for (int i = 0; i < num_entries; i++) {
+        const ListedTest *e = &entries[i];
+        if (!e->test) tcase = case_of(suite, i, made);
+        else tcase_add_loop_test(tcase, e->test, e->first(), e->end());
+    }
+    return run_suite(suite);
+}
+
 /* IN_PARTS=1: threads share all work that can be cut, however small it is. */
 int run_suite(Suite *suite) {
     if (getenv("IN_PARTS")) {

@@ -16,6 +16,48 @@
 
 int run_suite(Suite *suite); /* what main returns: 0 if all tests passed */
 
+/* CASE("title") begins a case, whose tests run in the frame; the tests below it add themselves to
+ * it, TEST(name) { ... }, until the next one. The test of LOOP_TEST(name, times) runs with _i from
+ * 0 to times - 1. A case that is there already goes on.
+ *
+ *     CASE("disk", .setup = setup, .teardown = teardown, .seconds = 120)
+ *     TEST(a_full_disk_leaves_the_old_file) { ... }
+ *     int main(void) { return run_tests("files"); }
+ *
+ * A case of programs is PROGRAM_CASE, in common_program.h. */
+int run_tests(const char *suite); /* what main returns */
+#define CASE(...)              CASE_ON(__LINE__, __VA_ARGS__)
+#define CASE_ON(n, ...)        CASE_AT(n, __VA_ARGS__)
+#define TEST(name)             LOOP_TEST(name, 1)
+#define LOOP_TEST(name, times) RANGE_TEST(name, 0, times)
+/* The numbers are asked for when the suite runs. */
+#define RANGE_TEST(name, from, to)                                                                 \
+    static void name##_body(int _i __attribute__((unused)));                                       \
+    static int first_##name(void) { return from; }                                                 \
+    static int end_##name(void) { return to; }                                                     \
+    __attribute__((constructor)) static void enter_##name(void) {                                  \
+        static const TTest test = {"" #name, name##_body, __FILE__, __LINE__};                     \
+        enter_test(&(ListedTest){                                                                  \
+            .line = __LINE__, .test = &test, .first = first_##name, .end = end_##name});           \
+    }                                                                                              \
+    static void name##_body(int _i __attribute__((unused)))
+#define CASE_AT(n, ...)                                                                            \
+    __attribute__((constructor)) static void begin_case_##n(void) {                                \
+        enter_test(&(ListedTest){.line = n, .title = __VA_ARGS__});                                \
+    }
+typedef struct {
+    int line;
+    const TTest *test;
+    int (*first)(void), (*end)(void);
+    const char *title;                                  /* of a case, which has no test */
+    void (*setup)(void), (*teardown)(void);             /* in place of the frame's */
+    void (*inner_setup)(void), (*inner_teardown)(void); /* inside of these */
+    TCase *(*make)(Suite *suite, const char *title);
+    double seconds; /* before a test is stopped; 0: Check's limit */
+    bool is_long;   /* make valgrind leaves it out */
+} ListedTest;
+void enter_test(const ListedTest *entry);
+
 void frame_setup(void);       /* float64, seed 0 */
 void frame_setup_float(void); /* float32, seed 0 */
 void frame_teardown(void);    /* fails if the test left memory, an error or an open tape */

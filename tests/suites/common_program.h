@@ -24,6 +24,7 @@ extern char complaints[PRINTED_SIZE]; /* what the last run printed on stderr */
 
 /* Adds a case. Each of its tests gets a new folder. */
 TCase *add_program_case(Suite *suite, const char *name);
+#define PROGRAM_CASE(...) CASE(__VA_ARGS__, .make = add_program_case)
 
 /* ---- running it ---------------------------------------------------------------------------- */
 
