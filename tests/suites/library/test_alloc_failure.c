@@ -264,24 +264,34 @@ static void exhaust_samples(int i) {
         if (!strcmp(s->op, all_ops[i]->name)) exhaust_op(s);
 }
 
-START_TEST(ops) { exhaust_samples(_i); }
-END_TEST
+static int number_of_ops(void) {
+    int n = 0;
+    while (all_ops[n]) n++;
+    return n;
+}
+
+static int number_of_composites(void) {
+    int of_composites = 0;
+    while (samples_of_composites()[of_composites].op) of_composites++;
+    return of_composites;
+}
+
+CASE("autograd")
+LOOP_TEST(ops, number_of_ops()) { exhaust_samples(_i); }
 
 /* With the cache on, the library can return cached blocks to the system and try again. (With
  * CK_FORK=no the setting was read before, so this test then equals the one above.) */
-START_TEST(ops_with_a_cache) {
+LOOP_TEST(ops_with_a_cache, number_of_ops()) {
     setenv("TAPEHEAD_CACHE", "1G", 1);
     exhaust_samples(_i);
     setenv("TAPEHEAD_CACHE", "0", 1);
 }
-END_TEST
 
-START_TEST(composite_ops) {
+LOOP_TEST(composite_ops, number_of_composites()) {
     const Sample *s = &samples_of_composites()[_i];
     const Work work = {s->op, prepare_op, attempt_op, inspect_op, clean_op};
     exhaust(&work, &(OpWork){.sample = s});
 }
-END_TEST
 
 /* ---- the tape ------------------------------------------------------------------------------ */
 
@@ -478,8 +488,7 @@ static const Work tape_work[] = {
     {"a tape as JSON", prepare_json, attempt_json, inspect_json, clean_json},
 };
 
-START_TEST(tapes) { exhaust(&tape_work[_i], &(Leaves){NULL, NULL}); }
-END_TEST
+LOOP_TEST(tapes, COUNT(tape_work)) { exhaust(&tape_work[_i], &(Leaves){NULL, NULL}); }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
@@ -546,11 +555,11 @@ static bool attempt_maker(void *context, Outcome *outcome) {
     return x != NULL;
 }
 
-START_TEST(creation) {
+CASE("tensor")
+LOOP_TEST(creation, COUNT(makers)) {
     Maker *make = makers[_i].make;
     exhaust(&(Work){.name = makers[_i].name, .attempt = attempt_maker}, &make);
 }
-END_TEST
 
 static bool noted(Outcome *outcome, Tensor *x) {
     if (x) note(outcome, x);
@@ -616,8 +625,7 @@ static const Work tensor_work[] = {
     {"normal_", prepare_leaves, attempt_redraw, inspect_write, clean_leaves},
 };
 
-START_TEST(tensors) { exhaust(&tensor_work[_i], &(Leaves){NULL, NULL}); }
-END_TEST
+LOOP_TEST(tensors, COUNT(tensor_work)) { exhaust(&tensor_work[_i], &(Leaves){NULL, NULL}); }
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
@@ -709,11 +717,11 @@ static bool attempt_make(void *context, Outcome *outcome) {
     return module != NULL;
 }
 
-START_TEST(constructors) {
+CASE("nn")
+LOOP_TEST(constructors, KINDS) {
     const Kind *kind = &kinds[_i];
     exhaust(&(Work){.name = kind->name, .attempt = attempt_make}, &kind);
 }
-END_TEST
 
 /* Attention with a cache, of two positions and then of one; with a window, if there is a context.
  */
@@ -736,11 +744,10 @@ static bool attempt_cached(void *context, Outcome *outcome) {
     return !tensor_error();
 }
 
-START_TEST(a_cache_of_keys_and_values) {
+TEST(a_cache_of_keys_and_values) {
     exhaust(&(Work){.name = "a cache", .attempt = attempt_cached}, NULL);
     exhaust(&(Work){.name = "a window", .attempt = attempt_cached}, &(bool){true});
 }
-END_TEST
 
 /* ---- training steps ------------------------------------------------------------------------ */
 
@@ -849,14 +856,13 @@ static Optimizer *adamw(void *module) {
 static Optimizer *(*const optimizers[])(void *) = {plain_sgd, nesterov_sgd, adamw};
 enum { OPTIMIZERS = COUNT(optimizers) };
 
-START_TEST(training) {
+LOOP_TEST(training, KINDS *OPTIMIZERS) {
     static Training t;
     t = (Training){.kind = &kinds[_i / OPTIMIZERS], .make_optimizer = optimizers[_i % OPTIMIZERS]};
     exhaust(
         &(Work){t.kind->name, prepare_training, attempt_training, inspect_training, clean_training},
         &t);
 }
-END_TEST
 
 /* A failed step is repeated. The result is the same as without the failure, so momentum was not
  * lost. */
@@ -881,7 +887,7 @@ static void prepare_step(void *context) {
     tape_end();
 }
 
-START_TEST(a_failed_step_can_be_taken_again) {
+LOOP_TEST(a_failed_step_can_be_taken_again, OPTIMIZERS) {
     static Training t;
     t = (Training){.kind = &kinds[5], .make_optimizer = optimizers[_i]};
     exhaust(&(Work){.name = "step",
@@ -890,7 +896,6 @@ START_TEST(a_failed_step_can_be_taken_again) {
                     .clean = clean_training},
             &t);
 }
-END_TEST
 
 static void note_gradients(void *module, Outcome *outcome) {
     Tensor **slots[SLOTS];
@@ -922,14 +927,13 @@ static void inspect_clipping(void *context, bool succeeded) {
         ck_assert_msg(after.number[i] == t->before.number[i], "gradient %d has changed", i);
 }
 
-START_TEST(clipping) {
+TEST(clipping) {
     static Training t;
     t = (Training){.kind = &kinds[5], .make_optimizer = plain_sgd};
     exhaust(
         &(Work){"clipping", prepare_clipping, attempt_clipping, inspect_clipping, clean_training},
         &t);
 }
-END_TEST
 
 static bool attempt_optimizer(void *context, Outcome *outcome) {
     Training *t = context;
@@ -939,7 +943,7 @@ static bool attempt_optimizer(void *context, Outcome *outcome) {
     return optimizer != NULL;
 }
 
-START_TEST(making_optimizers) {
+LOOP_TEST(making_optimizers, OPTIMIZERS) {
     static Training t;
     t = (Training){.kind = &kinds[5], .make_optimizer = optimizers[_i]};
     exhaust(&(Work){.name = "optimizer",
@@ -948,7 +952,6 @@ START_TEST(making_optimizers) {
                     .clean = clean_training},
             &t);
 }
-END_TEST
 
 /* ---- the sentences of modules -------------------------------------------------------------- */
 
@@ -989,7 +992,7 @@ static void expect_refused(bool (*work)(void *), void *model, const char *senten
     expect_error(sentence);
 }
 
-START_TEST(modules_say_for_what_memory_is_missing) {
+TEST(modules_say_for_what_memory_is_missing) {
     Linear *layer = nn_linear_new(2, 3, true);
     expect_refused(make_dropout, NULL, "module_new: out of memory for Dropout");
     expect_refused(make_linear, NULL, "module_new: out of memory for Linear");
@@ -999,7 +1002,6 @@ START_TEST(modules_say_for_what_memory_is_missing) {
     expect_refused(make_cache, NULL, "kv_cache: out of memory");
     nn_free(layer);
 }
-END_TEST
 
 /* ---- files --------------------------------------------------------------------------------- */
 
@@ -1034,14 +1036,14 @@ static const Work file_work[] = {
     {"safetensors", prepare_leaves, attempt_safetensors, inspect_write, clean_leaves},
 };
 
-START_TEST(files) {
+CASE("files")
+LOOP_TEST(files, COUNT(file_work)) {
     int file = make_file();
     ck_assert_int_ge(file, 0);
     exhaust(&file_work[_i], &(Leaves){NULL, NULL});
     close(file);
     ck_assert_int_eq(unlink(file_name), 0);
 }
-END_TEST
 
 typedef struct {
     Linear *linear, *lazy;
@@ -1067,14 +1069,13 @@ static void clean_pair(void *context) {
     nn_free(((Pair *)context)->lazy);
 }
 
-START_TEST(checkpoints) {
+TEST(checkpoints) {
     int file = make_file();
     exhaust(&(Work){"checkpoint", prepare_pair, attempt_checkpoint, inspect_pair, clean_pair},
             &(Pair){NULL, NULL});
     close(file);
     ck_assert_int_eq(unlink(file_name), 0);
 }
-END_TEST
 
 /* A file with an unexpected entry, without a bias, loaded by a load that is not strict. */
 static bool attempt_part(void *context, Outcome *outcome) {
@@ -1095,14 +1096,13 @@ static void inspect_part(void *context, bool succeeded) {
     ck_assert((pair->lazy->weight != NULL) == succeeded && pair->lazy->bias == NULL);
 }
 
-START_TEST(parts_of_checkpoints) {
+TEST(parts_of_checkpoints) {
     int file = make_file();
     exhaust(&(Work){"part", prepare_pair, attempt_part, inspect_part, clean_pair},
             &(Pair){NULL, NULL});
     close(file);
     ck_assert_int_eq(unlink(file_name), 0);
 }
-END_TEST
 
 /* The state of an optimizer after two steps is loaded into an optimizer that has taken one step. */
 typedef struct {
@@ -1144,11 +1144,10 @@ static void clean_memory(void *context) {
     nn_free(m->linear);
 }
 
-START_TEST(memories_of_optimizers) {
+LOOP_TEST(memories_of_optimizers, OPTIMIZERS) {
     exhaust(&(Work){"memory", prepare_memory, attempt_memory, inspect_memory, clean_memory},
             &(Memory){.make = optimizers[_i]});
 }
-END_TEST
 
 static bool save_and_load_memory(void *optimizer) {
     TensorDict *dict = tensor_dict_new();
@@ -1158,7 +1157,7 @@ static bool save_and_load_memory(void *optimizer) {
     return ok;
 }
 
-START_TEST(loading_says_for_what_memory_is_missing) {
+TEST(loading_says_for_what_memory_is_missing) {
     Linear *linear = nn_linear_new(2, 3, true);
     Optimizer *sgd = plain_sgd(linear);
     expect_refused(save_and_load_memory, sgd,
@@ -1166,7 +1165,6 @@ START_TEST(loading_says_for_what_memory_is_missing) {
     nn_free(sgd);
     nn_free(linear);
 }
-END_TEST
 
 static bool save_and_load(void *model) {
     return nn_save(model, file_name) && nn_load(model, file_name);
@@ -1179,7 +1177,7 @@ static bool load_other_names(void *model) {
     return ok;
 }
 
-START_TEST(files_say_for_what_memory_is_missing) {
+TEST(files_say_for_what_memory_is_missing) {
     static const char *const sentences[] = {
         "dict_new: out of memory",
         "dict: out of memory for another entry",
@@ -1195,11 +1193,11 @@ START_TEST(files_say_for_what_memory_is_missing) {
     unlink(file_name);
     nn_free(linear);
 }
-END_TEST
 
 /* ---- does this suite see anything? --------------------------------------------------------- */
 
-START_TEST(allocations_are_counted_and_refused) {
+CASE("tensor")
+TEST(allocations_are_counted_and_refused) {
     arm(3, false);
     Tensor *x = tensor_ones(SHAPE(2)); /* the tensor and its bytes */
     int calls = memory.calls, blocks = memory.blocks;
@@ -1213,40 +1211,10 @@ START_TEST(allocations_are_counted_and_refused) {
     tensor_release(x);
     ck_assert_int_eq(memory.blocks, 0);
 }
-END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-static Suite *failure_suite(void) {
-    int n = 0, of_composites = 0;
-    while (all_ops[n]) n++;
-    while (samples_of_composites()[of_composites].op) of_composites++;
-    Suite *suite = suite_create("alloc_failure");
-    TCase *tensor = add_framed_case(suite, "tensor");
-    tcase_add_test(tensor, allocations_are_counted_and_refused);
-    tcase_add_loop_test(tensor, creation, 0, COUNT(makers));
-    tcase_add_loop_test(tensor, tensors, 0, COUNT(tensor_work));
-    TCase *autograd = add_framed_case(suite, "autograd");
-    add_loop_tests(autograd, n, ops, ops_with_a_cache);
-    tcase_add_loop_test(autograd, composite_ops, 0, of_composites);
-    tcase_add_loop_test(autograd, tapes, 0, COUNT(tape_work));
-    TCase *nn = add_framed_case(suite, "nn");
-    tcase_add_loop_test(nn, constructors, 0, KINDS);
-    add_tests(nn, a_cache_of_keys_and_values);
-    tcase_add_loop_test(nn, training, 0, KINDS * OPTIMIZERS);
-    tcase_add_loop_test(nn, a_failed_step_can_be_taken_again, 0, OPTIMIZERS);
-    tcase_add_test(nn, clipping);
-    tcase_add_loop_test(nn, making_optimizers, 0, OPTIMIZERS);
-    tcase_add_test(nn, modules_say_for_what_memory_is_missing);
-    TCase *file = add_framed_case(suite, "files");
-    tcase_add_loop_test(file, files, 0, COUNT(file_work));
-    add_tests(file, checkpoints, parts_of_checkpoints);
-    tcase_add_loop_test(file, memories_of_optimizers, 0, OPTIMIZERS);
-    add_tests(file, loading_says_for_what_memory_is_missing, files_say_for_what_memory_is_missing);
-    return suite;
-}
-
 int main(void) {
     setenv("TAPEHEAD_CACHE", "0", 1); /* read at the first free */
-    return run_suite(failure_suite());
+    return run_tests("alloc_failure");
 }

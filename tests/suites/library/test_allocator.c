@@ -97,7 +97,8 @@ static void train(MultiHeadAttention *attention, Optimizer *adamw, Tensor *x) {
     tape_end();
 }
 
-START_TEST(a_steady_training_step_asks_for_nothing) {
+CASE("steady")
+LOOP_TEST(a_steady_training_step_asks_for_nothing, 2) {
     MultiHeadAttention *attention =
         nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 32,
                                                                .num_heads = 4,
@@ -116,7 +117,6 @@ START_TEST(a_steady_training_step_asks_for_nothing) {
     nn_free(adamw);
     nn_free(attention);
 }
-END_TEST
 
 /* The first two steps of a thread, and what the next ones ask for. */
 static void *three_steps(void *number) {
@@ -138,12 +138,11 @@ static void *three_steps(void *number) {
     return NULL;
 }
 
-START_TEST(the_third_step_asks_for_nothing) {
+TEST(the_third_step_asks_for_nothing) {
     long long number;
     in_a_thread(three_steps, &number);
     ck_assert_int_eq(number, 0);
 }
-END_TEST
 
 /* Uses ten blocks of ten sizes, one after the other: their sum is ten times the memory in use at
  * any time.
@@ -159,12 +158,11 @@ static void *ten_sizes(void *number) {
     return NULL;
 }
 
-START_TEST(a_steady_step_of_many_sizes_asks_for_nothing) {
+TEST(a_steady_step_of_many_sizes_asks_for_nothing) {
     long long number;
     in_a_thread(ten_sizes, &number);
     ck_assert_int_eq(number, 0);
 }
-END_TEST
 
 /* A large step among small ones, as when a model is evaluated now and then. */
 static void *one_large_among_small(void *number) {
@@ -176,12 +174,11 @@ static void *one_large_among_small(void *number) {
     return NULL;
 }
 
-START_TEST(small_steps_between_do_not_count) {
+TEST(small_steps_between_do_not_count) {
     long long number;
     in_a_thread(one_large_among_small, &number);
     ck_assert_int_eq(number, 0);
 }
-END_TEST
 
 /* ---- steps that differ ---------------------------------------------------------------------- */
 
@@ -197,14 +194,14 @@ static void *forty_sizes(void *number) {
     return NULL;
 }
 
-START_TEST(steps_of_many_sizes_hold_half_again_what_the_largest_needs) {
+CASE("cap")
+TEST(steps_of_many_sizes_hold_half_again_what_the_largest_needs) {
     long long most = 0;
     in_a_thread(forty_sizes, &most);
     const double largest = 5.0 * 40 * 64 * KB;
     ck_assert_double_ge((double)most, largest); /* so freed blocks wait */
     ck_assert_double_le((double)most, 1.55 * largest);
 }
-END_TEST
 
 /* The same without any tape. */
 static void *sizes_without_a_tape(void *number) {
@@ -217,13 +214,12 @@ static void *sizes_without_a_tape(void *number) {
     return NULL;
 }
 
-START_TEST(so_they_do_without_a_tape) {
+TEST(so_they_do_without_a_tape) {
     long long most = 0;
     in_a_thread(sizes_without_a_tape, &most);
     ck_assert_int_ge(most, 40 * 64 * KB);
     ck_assert_double_le((double)most, 1.55 * 40 * 64 * KB);
 }
-END_TEST
 
 /* If the two blocks of a step do not both fit into the limit, each step gets them from the system
  * again. */
@@ -236,12 +232,11 @@ static void *come_and_go(void *number) {
     return sizes_without_a_tape(number);
 }
 
-START_TEST(blocks_that_come_and_go_count_once) {
+TEST(blocks_that_come_and_go_count_once) {
     long long most = 0;
     in_a_thread(come_and_go, &most);
     ck_assert_double_le((double)most, 1.55 * 40 * 64 * KB);
 }
-END_TEST
 
 /* *number: the number of nodes; it becomes the bytes that are held afterwards */
 static void *one_long_tape(void *number) {
@@ -260,7 +255,7 @@ static void *one_long_tape(void *number) {
     return NULL;
 }
 
-START_TEST(one_long_tape_leaves_nothing_behind) {
+TEST(one_long_tape_leaves_nothing_behind) {
     const int before = trims;
     const int most = 64 * KB + 1024 * 384; /* of the structs of its tensors 1024 wait */
     long long number = 1000;
@@ -275,7 +270,6 @@ START_TEST(one_long_tape_leaves_nothing_behind) {
                                       * use */
 #endif
 }
-END_TEST
 
 /* number: the bytes held after large steps; how many allocations the small steps after them make;
  * the bytes held at the end */
@@ -293,14 +287,13 @@ static void *large_steps_first(void *number) {
     return NULL;
 }
 
-START_TEST(large_steps_are_forgotten_without_a_trace) {
+TEST(large_steps_are_forgotten_without_a_trace) {
     long long number[3];
     in_a_thread(large_steps_first, number);
     ck_assert_int_ge(number[0], 5 * 4 * MB);
     ck_assert_int_eq(number[1], 0);
     ck_assert_double_le((double)number[2], 1.55 * 5 * 64 * KB);
 }
-END_TEST
 
 /* ---- tensors that another thread frees ------------------------------------------------------ */
 
@@ -353,7 +346,8 @@ static void *load(void *number) {
     return sizes_without_a_tape(number);
 }
 
-START_TEST(batches_of_a_loader_do_not_pile_up) {
+CASE("threads")
+TEST(batches_of_a_loader_do_not_pile_up) {
     pthread_t thread;
     long long own = 0, most = 0;
     const long long before = bytes;
@@ -370,7 +364,6 @@ START_TEST(batches_of_a_loader_do_not_pile_up) {
     ck_assert_int_le(most, 10 * MB);
     ck_assert_int_le(own, 10 * MB); /* no batch still counts as in use */
 }
-END_TEST
 
 /* ---- threads that end ----------------------------------------------------------------------- */
 
@@ -384,7 +377,7 @@ static void *leave_a_tensor(void *number) {
 
 /* A new thread that gets the number of an ended thread owns the blocks that the ended thread still
  * had in use. */
-START_TEST(a_thread_that_ends_gives_back_what_waits) {
+TEST(a_thread_that_ends_gives_back_what_waits) {
     for (int i = 0; i < 2; i++) {
         long long number = 0;
         const long long before = bytes;
@@ -397,7 +390,6 @@ START_TEST(a_thread_that_ends_gives_back_what_waits) {
     }
     tensor_release(left);
 }
-END_TEST
 
 /* A destructor that runs in ROUNDS rounds of destructors, so it also runs after the destructor of
  * the allocator. Then the thread has no lists for blocks. */
@@ -419,7 +411,7 @@ static void *begin(void *unused) {
     return unused;
 }
 
-START_TEST(a_tensor_may_be_freed_when_its_thread_has_all_but_ended) {
+LOOP_TEST(a_tensor_may_be_freed_when_its_thread_has_all_but_ended, !THREAD_SANITIZER) {
     use(MB); /* now the allocator has a key; its destructor runs before the destructor of a later
               * key */
     ck_assert_int_eq(pthread_key_create(&late, end_late), 0);
@@ -428,7 +420,6 @@ START_TEST(a_tensor_may_be_freed_when_its_thread_has_all_but_ended) {
     ck_assert_int_le(bytes - before, 8 * KB);
     pthread_key_delete(late);
 }
-END_TEST
 
 /* *number: how many allocations two uses of one block make */
 static void *use_twice(void *number) {
@@ -439,14 +430,13 @@ static void *use_twice(void *number) {
     return NULL;
 }
 
-START_TEST(every_thread_has_lists_however_many_there_were) {
+TEST(every_thread_has_lists_however_many_there_were) {
     long long number = 0;
     for (int i = 0; i < 1100; i++) {
         in_a_thread(use_twice, &number);
         ck_assert_msg(number == 3, "thread %d: %lld", i, number);
     }
 }
-END_TEST
 
 /* ---- limits --------------------------------------------------------------------------------- */
 
@@ -477,7 +467,8 @@ static int print_waiting(const char *point) {
     return EXIT_SUCCESS;
 }
 
-START_TEST(the_environment_limits_what_waits) {
+CASE("limits")
+TEST(the_environment_limits_what_waits) {
     ck_assert_int_eq(waiting_with("unset TAPEHEAD_CACHE;"), 16);
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=0"), 0);
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=100"), 0);
@@ -492,10 +483,9 @@ START_TEST(the_environment_limits_what_waits) {
         ck_assert_msg(waiting_with(setting) == 16, "%s", setting);
     }
 }
-END_TEST
 
 /* A program's locale may write 1,1. */
-START_TEST(a_limit_has_a_decimal_point_in_every_locale) {
+TEST(a_limit_has_a_decimal_point_in_every_locale) {
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1.1M"), 4);
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=.5e"), 16);
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1."), 0);
@@ -505,7 +495,6 @@ START_TEST(a_limit_has_a_decimal_point_in_every_locale) {
     ck_assert_int_eq(waiting_with("TAPEHEAD_CACHE=1,1M"), 16);
 #endif
 }
-END_TEST
 
 /* If the system refuses memory, the waiting blocks are returned to the system, and the library asks
  * again. */
@@ -520,7 +509,7 @@ static void *refused(void *number) {
     return NULL;
 }
 
-START_TEST(what_waits_is_given_back_before_memory_is_out) {
+TEST(what_waits_is_given_back_before_memory_is_out) {
     long long number;
     in_a_thread(refused, &number);
     ck_assert_int_lt(number, -MB + 8 * KB);
@@ -529,7 +518,6 @@ START_TEST(what_waits_is_given_back_before_memory_is_out) {
     FAILS(tensor_make(SHAPE(5 * MB), BOOL), "out of memory: 64 bytes");
     refusals = 0;
 }
-END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------ */
 
@@ -537,22 +525,5 @@ int main(int argc, char **argv) {
     if (argc > 1) return print_waiting(argv[1]);
     program = argv[0];
     unsetenv("TAPEHEAD_CACHE"); /* the sanitizers are run with TAPEHEAD_CACHE=0 */
-    Suite *suite = suite_create("allocator");
-    TCase *tcase = add_framed_case(suite, "steady");
-    tcase_add_loop_test(tcase, a_steady_training_step_asks_for_nothing, 0, 2);
-    add_tests(tcase, the_third_step_asks_for_nothing, a_steady_step_of_many_sizes_asks_for_nothing,
-              small_steps_between_do_not_count);
-    tcase = add_framed_case(suite, "cap");
-    add_tests(tcase, steps_of_many_sizes_hold_half_again_what_the_largest_needs,
-              so_they_do_without_a_tape, blocks_that_come_and_go_count_once,
-              large_steps_are_forgotten_without_a_trace, one_long_tape_leaves_nothing_behind);
-    tcase = add_framed_case(suite, "threads");
-    add_tests(tcase, batches_of_a_loader_do_not_pile_up, a_thread_that_ends_gives_back_what_waits);
-    if (!THREAD_SANITIZER)
-        tcase_add_test(tcase, a_tensor_may_be_freed_when_its_thread_has_all_but_ended);
-    tcase_add_test(tcase, every_thread_has_lists_however_many_there_were);
-    tcase = add_framed_case(suite, "limits");
-    add_tests(tcase, the_environment_limits_what_waits, a_limit_has_a_decimal_point_in_every_locale,
-              what_waits_is_given_back_before_memory_is_out);
-    return run_suite(suite);
+    return run_tests("allocator");
 }

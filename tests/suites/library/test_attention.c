@@ -130,7 +130,8 @@ static void expect_twins(Tensor *const *x, bool permuted, AttentionMask mask, do
  */
 enum { B = 4, H = 2, Q = 101, K = 259, D = 3, DV = 2 };
 
-START_TEST(fused_attention_is_its_composed_twin) {
+CASE("many queries and keys", .is_long = true)
+LOOP_TEST(fused_attention_is_its_composed_twin, MASKS) {
     for (int dtype = F32; dtype <= F64; dtype++) {
         tensor_set_default_dtype((DType)dtype);
         tensor_manual_seed((uint64_t)_i);
@@ -144,10 +145,10 @@ START_TEST(fused_attention_is_its_composed_twin) {
         release_all(d.part, 4);
     }
 }
-END_TEST
 
+CASE("fused")
 /* Scores so far apart that most weights are denormal or 0. */
-START_TEST(sharp_attention_is_its_composed_twin) {
+LOOP_TEST(sharp_attention_is_its_composed_twin, 2) {
     const DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
     tensor_manual_seed(5);
@@ -158,12 +159,11 @@ START_TEST(sharp_attention_is_its_composed_twin) {
         expect_twins(x, false, NO_MASK, p * 0.3, x[3], dtype == F64 ? 1e-11 : 2e-4);
     release_all(x, 4);
 }
-END_TEST
 
 /* For q = 1 the scores are the numbers in k, and with the identity matrix as v the result is the
  * weights. The largest weight is about 1; it lies in the first tile of 256 keys or in the second. A
  * float weight below 2^-100 must be 0. */
-START_TEST(a_weight_that_would_be_lost_is_0) {
+LOOP_TEST(a_weight_that_would_be_lost_is_0, 4) {
     enum { KEYS = 300 };
     double score[KEYS], weight[KEYS];
     const int largest = _i / 2 ? 280 : 150;
@@ -187,11 +187,11 @@ START_TEST(a_weight_that_would_be_lost_is_0) {
     }
     RELEASE(q, k, v, values);
 }
-END_TEST
 
+CASE("many queries and keys", .is_long = true)
 /* More blocks of queries than the kernel processes at once; only some of them need the last tile of
  * keys. The rows of keys are contiguous, or rows of several heads, or the columns of a matrix. */
-START_TEST(fused_attention_of_many_blocks) {
+LOOP_TEST(fused_attention_of_many_blocks, sampled(MASKS, 4)) {
     tensor_set_default_dtype(F64);
     tensor_manual_seed(3);
     Tensor *x[] = {tensor_randn(SHAPE(2, 1, 333, 3)), tensor_randn(SHAPE(2, 1, 600, 3)),
@@ -218,10 +218,10 @@ START_TEST(fused_attention_of_many_blocks) {
     release_all(turned, 2);
     release_all(c + 1, 2);
 }
-END_TEST
 
+CASE("fused")
 /* Without heads, and with heads as multi-head attention has them: views of (B, N, H, D). */
-START_TEST(fused_attention_takes_what_its_twin_takes) {
+TEST(fused_attention_takes_what_its_twin_takes) {
     Tensor *x[] = {tensor_randn(SHAPE(B, Q, D)), tensor_randn(SHAPE(B, K, D)),
                    tensor_randn(SHAPE(B, K, DV)), tensor_randn(SHAPE(B, Q, DV))};
     Tensor *z[] = {tensor_randn(SHAPE(B, Q, H, D)), tensor_randn(SHAPE(B, K, H, D)),
@@ -239,11 +239,10 @@ START_TEST(fused_attention_takes_what_its_twin_takes) {
     release_all(d.part, 4);
     tensor_release(wide);
 }
-END_TEST
 
 /* So many keys that backward uses smaller blocks of queries. The sizes are multiples of a vector,
  * so rows are read in place. */
-START_TEST(fused_attention_of_many_keys) {
+TEST(fused_attention_of_many_keys) {
     Tensor *x[] = {tensor_randn(SHAPE(1, 3, 100, 16)), tensor_randn(SHAPE(1, 3, 3001, 16)),
                    tensor_randn(SHAPE(1, 3, 3001, 32)), tensor_randn(SHAPE(1, 3, 100, 32))};
     for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
@@ -251,7 +250,6 @@ START_TEST(fused_attention_of_many_keys) {
     expect_twins(x, false, (AttentionMask){.causal = true}, 0.5, x[3], 1e-11);
     release_all(x, 4);
 }
-END_TEST
 
 /* Composed attention of k and v whose heads are copied for each query head of their group. */
 static Tensor *repeated(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, double dropout) {
@@ -260,9 +258,10 @@ static Tensor *repeated(Tensor *q, Tensor *k, Tensor *v, AttentionMask mask, dou
                     dropout);
 }
 
+CASE("many queries and keys", .is_long = true)
 /* Heads that share keys and values, also where the kernel copies their rows (permuted, and more
  * than two blocks of queries). The sums over a group do not depend on the number of threads. */
-START_TEST(fused_attention_of_grouped_heads) {
+LOOP_TEST(fused_attention_of_grouped_heads, sampled(MASKS, 4)) {
     const int parts = nth_mask[_i];
     for (int run = 0; run < 4; run++) {
         const DType dtype = run % 2 ? F64 : F32;
@@ -299,10 +298,10 @@ START_TEST(fused_attention_of_grouped_heads) {
         release_all(d.part, 4);
     }
 }
-END_TEST
 
+CASE("fused")
 /* Keys and values of one head take no more memory for eight heads of queries. */
-START_TEST(grouped_heads_are_not_copied) {
+TEST(grouped_heads_are_not_copied) {
     int64_t most[2];
     tensor_set_num_threads(1); /* each has a workspace */
     for (int i = 0; i < 2; i++) {
@@ -319,21 +318,19 @@ START_TEST(grouped_heads_are_not_copied) {
     }
     ck_assert_int_le(most[1], most[0] + 100000);
 }
-END_TEST
 
 /* So few weights that the draws of dropout are stored, but two blocks of queries. */
-START_TEST(fused_attention_of_few_keys) {
+TEST(fused_attention_of_few_keys) {
     Tensor *x[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, 23, D)),
                    tensor_randn(SHAPE(B, H, 23, DV)), tensor_randn(SHAPE(B, H, Q, DV))};
     for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
     expect_twins(x, false, NO_MASK, 0.5, x[3], 1e-12);
     release_all(x, 4);
 }
-END_TEST
 
 /* If the inputs are views of (B, N, H, D), the result and the gradients are such views, too:
  * joining the heads copies nothing. */
-START_TEST(heads_stay_where_they_are) {
+TEST(heads_stay_where_they_are) {
     Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 5, 3, 16)));
     tape_begin();
     Tensor *heads = ag_permute(x, AXES(0, 2, 1, 3));
@@ -343,7 +340,6 @@ START_TEST(heads_stay_where_they_are) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* The largest error of x, divided by the largest number in want. */
 static double error_of(const Tensor *x, const Tensor *want) {
@@ -357,10 +353,11 @@ static double error_of(const Tensor *x, const Tensor *want) {
     return error / largest;
 }
 
+CASE("many queries and keys", .is_long = true)
 /* A sum over the values of 20,000 keys, and a sum over the gradients of 20,000 queries: the error
  * of float32, compared with float64, is as small as for few. Numbers from 0 to 1 are the worst
  * case, because their sums grow. */
-START_TEST(long_attention_is_accurate) {
+LOOP_TEST(long_attention_is_accurate, 2) {
     enum { LONG = 20000, FEW = 16, SIZE = 4 };
     const int64_t queries = _i ? LONG : FEW, keys = _i ? FEW : LONG;
     Tensor *x[2][4]; /* q, k, v, dy */
@@ -382,10 +379,10 @@ START_TEST(long_attention_is_accurate) {
         release_all(x[t], 4);
     }
 }
-END_TEST
 
+CASE("fused")
 /* Each backward uses the same draws of dropout; gradients add up. */
-START_TEST(walking_twice_adds_twice) {
+TEST(walking_twice_adds_twice) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
     tape_begin();
     Tensor *y = ag_attention(q, q, q, (AttentionMask){.causal = true}, 0.4);
@@ -397,11 +394,10 @@ START_TEST(walking_twice_adds_twice) {
     tape_end();
     RELEASE(once, q);
 }
-END_TEST
 
 /* Backward can read a result that was let go, twice, with the same draws. If the result was
  * overwritten, backward fails. */
-START_TEST(a_result_that_is_gone) {
+LOOP_TEST(a_result_that_is_gone, 2) {
     const int64_t n = _i % 2 ? 60 : 3;
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, n, 2)));
     Tensor *dy = tensor_randn(q->shape);
@@ -426,10 +422,9 @@ START_TEST(a_result_that_is_gone) {
     release_all(grad, 2);
     RELEASE(q, dy);
 }
-END_TEST
 
 /* Backward computes the weights again, so the mask must not change before. */
-START_TEST(a_mask_must_stay_as_it_was) {
+TEST(a_mask_must_stay_as_it_was) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 3, 2)));
     Drawn d = draw_mask(LENS | KEEP | WINDOW, 2, 1, 3, 3);
     static const char *const sentence[] = {
@@ -449,10 +444,9 @@ START_TEST(a_mask_must_stay_as_it_was) {
     release_all(d.part, 4);
     tensor_release(q);
 }
-END_TEST
 
 /* Backward of ag_attention_weights reads only the weights, so its mask may be overwritten. */
-START_TEST(the_weights_need_no_mask_to_go_back) {
+TEST(the_weights_need_no_mask_to_go_back) {
     Tensor *x = ag_requires_grad(tensor_randn(SHAPE(2, 3, 3)));
     Tensor *c = tensor_randn(SHAPE(2, 3, 3));
     Drawn d = draw_mask(LENS | KEEP | WINDOW, 2, 1, 3, 3);
@@ -468,7 +462,6 @@ START_TEST(the_weights_need_no_mask_to_go_back) {
     RELEASE(before, x, c);
     release_all(d.part, 4);
 }
-END_TEST
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
@@ -488,18 +481,17 @@ static int64_t bytes_for_length(int64_t n) {
     return peak;
 }
 
-START_TEST(memory_grows_with_the_length_alone) {
+TEST(memory_grows_with_the_length_alone) {
     tensor_set_default_dtype(F32);
     const int64_t once = bytes_for_length(500), fourfold = bytes_for_length(2000);
     ck_assert_int_gt(once, 500 * 4 * 4);
     ck_assert_double_lt((double)fourfold, 4.5 * (double)once);
     ck_assert_int_lt(fourfold, 2000 * 2000 * (int64_t)sizeof(float) / 4);
 }
-END_TEST
 
 /* Of the matrices of Q x K numbers, at most two exist at any time: the scores are freed when the
  * weights are computed, and the gradient of the scores overwrites the gradient of the weights. */
-START_TEST(scores_are_let_go) {
+TEST(scores_are_let_go) {
     const int64_t n = 512, matrices = 4, matrix = matrices * n * n * (int64_t)sizeof(double);
     MultiHeadAttention *attention = nn_multi_head_attention_new(
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = matrices});
@@ -516,11 +508,10 @@ START_TEST(scores_are_let_go) {
     nn_free(attention);
     tensor_release(x);
 }
-END_TEST
 
 /* Of the two matrices, the weights are kept as attention_weights. The weights after dropout are
  * freed after the product with the values. */
-START_TEST(dropped_weights_are_let_go) {
+TEST(dropped_weights_are_let_go) {
     const int64_t n = 128, matrix = n * n * (int64_t)sizeof(double);
     DotProductAttention *attention = nn_dot_product_attention_new(0.5);
     Tensor *x = tensor_rand(SHAPE(1, n, 4));
@@ -535,13 +526,13 @@ START_TEST(dropped_weights_are_let_go) {
     nn_free(attention);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- ignored keys -------------------------------------------------------------------------- */
 
+CASE("ignored")
 /* The scores and values of masked keys are NaN and infinite. They change neither the weights nor
  * the gradients of the weights and the scores. */
-START_TEST(nothing_ignored_leaks) {
+TEST(nothing_ignored_leaks) {
     for (int parts = 1; parts < MASKS; parts++) {
         tensor_manual_seed((uint64_t)parts);
         Drawn d = draw_mask(parts, B, 1, 5, 5);
@@ -571,10 +562,9 @@ START_TEST(nothing_ignored_leaks) {
         release_all(d.part, 4);
     }
 }
-END_TEST
 
 /* In a module: keys past the length whose rows are NaN do not change the output and the weights. */
-START_TEST(padding_may_be_anything) {
+TEST(padding_may_be_anything) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 3});
     Tensor *q = tensor_randn(SHAPE(2, 3, 4));
     Tensor *k = tensor_randn(SHAPE(2, 4, 4));
@@ -597,11 +587,10 @@ START_TEST(padding_may_be_anything) {
     }
     RELEASE(lens, q, k, padded, behind[0]);
 }
-END_TEST
 
 /* A key past the length has score 0 even if it is infinite. Its dy has no effect, even if it is
  * NaN. Backward uses the lengths that forward saw. */
-START_TEST(additive_scores_past_the_lengths) {
+TEST(additive_scores_past_the_lengths) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 2, 4)));
     Tensor *k = tensor_randn(SHAPE(2, 3, 4));
@@ -629,11 +618,10 @@ START_TEST(additive_scores_past_the_lengths) {
     Tensor *made[] = {lens, q, k, w, last, c, zero, before[0], before[1]};
     release_all(made, 9);
 }
-END_TEST
 
 /* Each part of a mask can mask all keys of a query: then its result is zeros, and its gradients are
  * zeros. */
-START_TEST(a_query_that_sees_nothing) {
+TEST(a_query_that_sees_nothing) {
     Tensor *lens = tensor_from_int64s(SHAPE(1, 2), (int64_t[]){0, 2});
     Tensor *keep = tensor_from_bools(SHAPE(2, 1), (bool[]){false, true});
     double none = -(double)INFINITY;
@@ -657,7 +645,6 @@ START_TEST(a_query_that_sees_nothing) {
     }
     RELEASE(lens, keep, window, bias);
 }
-END_TEST
 
 /* The queries, keys and values of two heads, (2, 1, D), (2, 2, D) and (2, 2, D), in this order. */
 typedef Tensor *Pool(void *module, Tensor *const *x, AttentionMask mask);
@@ -718,7 +705,7 @@ static void expect_masked(Pool *pool, void *module, Tensor *const *x, AttentionM
 
 /* A part masks key 1; the window and the bias add anything to its score. The result is that of keep
  * alone. _i: which pool, and the type. */
-START_TEST(a_key_that_one_part_masks_is_masked) {
+LOOP_TEST(a_key_that_one_part_masks_is_masked, 2 * COUNT(pools)) {
     enum { CAUSES, LENGTHS, KEEPS, WINDOWS, BIASES, ALL, ADDS = 5 };
     static const double none = -HUGE_VAL, adds[ADDS] = {0, 1, (double)NAN, HUGE_VAL, -HUGE_VAL};
     tensor_set_default_dtype(_i % 2 ? F64 : F32);
@@ -745,10 +732,9 @@ START_TEST(a_key_that_one_part_masks_is_masked) {
     if (module) nn_free(module);
     tensor_set_default_dtype(F64);
 }
-END_TEST
 
 /* The error and the tape name what was called, not what a part of the mask would be made of. */
-START_TEST(a_mask_of_two_parts_is_one_line) {
+TEST(a_mask_of_two_parts_is_one_line) {
     Tensor *x = tensor_randn(SHAPE(2, 2, 3));
     Tensor *turned = tensor_view_transpose(x, 1, 2);
     Tensor *window = tensor_randn(SHAPE(2, 2, 2));
@@ -765,10 +751,9 @@ START_TEST(a_mask_of_two_parts_is_one_line) {
     tape_end();
     RELEASE(x, turned, window, mask.bias);
 }
-END_TEST
 
 /* In a window only -inf masks a key. A NaN masks nothing: the result of its query is NaN. */
-START_TEST(a_window_of_nan_is_no_mask) {
+TEST(a_window_of_nan_is_no_mask) {
     const double nan_ = (double)NAN, none = -(double)INFINITY;
     Tensor *window = tensor_from_doubles(SHAPE(1, 2, 3), (double[]){0, nan_, none, 0, 1, none});
     for (int i = 0; i < 4; i++) {
@@ -789,11 +774,10 @@ START_TEST(a_window_of_nan_is_no_mask) {
     tensor_set_default_dtype(F32);
     tensor_release(window);
 }
-END_TEST
 
 /* -FLT_MAX in a window does not mask a key, although many programs use it for this: if all scores
  * of a query are that low, all keys get the same weight. A key with FLT_MAX gets the weight 1. */
-START_TEST(a_window_of_the_largest_floats) {
+TEST(a_window_of_the_largest_floats) {
     const double least = -(double)FLT_MAX;
     Tensor *window = tensor_from_doubles(
         SHAPE(1, 3, 3), (double[]){least, least, least, least, 0, least, 0, -least, least});
@@ -823,11 +807,10 @@ START_TEST(a_window_of_the_largest_floats) {
     tensor_set_default_dtype(F64);
     RELEASE(window, floats, q, k, y[0], y[1], dk[0], dk[1]);
 }
-END_TEST
 
 /* A score of -2.5e38 is a score like any other: it gets the weight 1 if the other score is lower.
  */
-START_TEST(the_lowest_scores_are_finite) {
+TEST(the_lowest_scores_are_finite) {
     tensor_set_default_dtype(F32);
     for (int i = 0; i < 2; i++) {
         Tensor *q = ag_requires_grad(tensor_full(SHAPE(1, 1, 1), 1e19));
@@ -843,7 +826,6 @@ START_TEST(the_lowest_scores_are_finite) {
         RELEASE(q, k, v);
     }
 }
-END_TEST
 
 enum {
     LOST = 70,
@@ -876,7 +858,7 @@ static void expect_lost(const char *what, const Tensor *x, const Tensor *before,
  * gradients of masked keys have the same bits as without this query. (If all keys are masked, the
  * result is zeros.) For ag_attention this holds even if dy of the query is NaN; the composed ops
  * multiply 0 by NaN in dS' q and P' dy. */
-START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
+LOOP_TEST(a_lost_query_leaves_alone_what_it_ignores, 4 * sampled(MASKS, 4)) {
     const int parts = nth_mask[_i / 4];
     const DType dtype = _i & 1 ? F64 : F32;
     const bool fused = _i & 2;
@@ -909,12 +891,11 @@ START_TEST(a_lost_query_leaves_alone_what_it_ignores) {
     RELEASE(q, k, v, dy, of_lost, dy_of_lost, ones, ignored);
     release_all(d.part, 4);
 }
-END_TEST
 
 /* If a query sees only one key, the weight is 1 whatever the score is. So the gradient of the
  * query, and its part of the gradient of the key, are exactly 0; they are NaN if dy is infinite.
  * The composed ops do the same. */
-START_TEST(one_key_alone_has_no_gradient) {
+LOOP_TEST(one_key_alone_has_no_gradient, 4) {
     const DType dtype = _i & 1 ? F64 : F32;
     Attend *attend = _i & 2 ? ag_attention : composed;
     tensor_set_default_dtype(dtype);
@@ -944,11 +925,10 @@ START_TEST(one_key_alone_has_no_gradient) {
     release_all(o.tensor, 4);
     RELEASE(x[0], x[1], x[2], dy, keep, bools, rows, last);
 }
-END_TEST
 
 /* Keys and values past the lengths are not read. A query without keys gets zeros, even if other
  * queries attend to a NaN. */
-START_TEST(what_nobody_attends_to_may_be_anything) {
+TEST(what_nobody_attends_to_may_be_anything) {
     Tensor *lens = tensor_from_int64s(SHAPE(1, 3), (int64_t[]){2, 0, 1});
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(1, 3, 4)));
     Tensor *k = ag_requires_grad(tensor_randn(SHAPE(1, 5, 4)));
@@ -971,10 +951,9 @@ START_TEST(what_nobody_attends_to_may_be_anything) {
     }
     RELEASE(lens, q, k, v, behind[0], behind[1], behind[2]);
 }
-END_TEST
 
 /* Without queries the gradients of the keys are zeros, not old bytes of the cache. */
-START_TEST(keys_that_nobody_asks) {
+TEST(keys_that_nobody_asks) {
     Tensor *q = ag_requires_grad(tensor_randn(SHAPE(2, 0, 3)));
     Tensor *k = ag_requires_grad(tensor_full(SHAPE(2, 5, 3), 7));
     tensor_release(tensor_full(SHAPE(2, 5, 3), 7)); /* this block is now in the cache */
@@ -985,7 +964,6 @@ START_TEST(keys_that_nobody_asks) {
     tape_end();
     RELEASE(q, k, zero);
 }
-END_TEST
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
@@ -1001,9 +979,10 @@ static MultiHeadAttention *heads_new(bool fused) {
                                                                   .fused = fused});
 }
 
+CASE("modules")
 /* In training and in evaluation, output, gradients and draws are equal. Only attention_weights is
  * missing. */
-START_TEST(a_fused_module_is_the_other_one) {
+LOOP_TEST(a_fused_module_is_the_other_one, MASKS) {
     MultiHeadAttention *net[] = {heads_new(false), heads_new(true)};
     Tensor *q = tensor_randn(SHAPE(2, 3, 2));
     Tensor *k = tensor_randn(SHAPE(2, 5, 5));
@@ -1045,7 +1024,6 @@ START_TEST(a_fused_module_is_the_other_one) {
     nn_free(net[0]);
     nn_free(net[1]);
 }
-END_TEST
 
 /* (G D, in) -> (H D, in), rows of two numbers: the heads of a group get the same rows. */
 static Tensor *for_each_head(const Tensor *x) {
@@ -1060,7 +1038,7 @@ static Tensor *for_each_head(const Tensor *x) {
 
 /* Four heads that share two of keys and values are four heads of which two have the same W_k and
  * W_v each. The gradient of what they share is the sum of both. */
-START_TEST(heads_that_share_are_heads_that_are_equal) {
+LOOP_TEST(heads_that_share_are_heads_that_are_equal, 2) {
     static const char *const shared[] = {"W_k.weight", "W_k.bias", "W_v.weight", "W_v.bias"};
     MultiHeadAttentionConfig config = {8, 4, 0, true, 8, 8, 8, .fused = _i, .num_kv_heads = 2};
     MultiHeadAttention *grouped = nn_multi_head_attention_new(config);
@@ -1106,11 +1084,10 @@ START_TEST(heads_that_share_are_heads_that_are_equal) {
     FAILS(nn_multi_head_attention_new(config),
           "multi_head_attention: num_kv_heads -1 must divide num_heads 4");
 }
-END_TEST
 
 /* The heads are a part of the batch, as in d2l's class. The mask has the shape of the batch without
  * heads. */
-START_TEST(dot_product_attention_of_heads) {
+TEST(dot_product_attention_of_heads) {
     DotProductAttention *attention = nn_dot_product_attention_new(0);
     DotProductAttention *one;
     attention->num_heads = 2;
@@ -1134,7 +1111,6 @@ START_TEST(dot_product_attention_of_heads) {
     nn_free(attention);
     nn_free(one);
 }
-END_TEST
 
 /* ---- mistakes ------------------------------------------------------------------------------ */
 
@@ -1176,7 +1152,8 @@ static void expect_refusal(int kind, AttentionMask mask, const char *rule) {
         tensor_release(wrong);                                                                     \
     } while (0)
 
-START_TEST(a_wrong_mask_is_named) {
+CASE("mistakes")
+LOOP_TEST(a_wrong_mask_is_named, 4) {
     EXPECT_REFUSAL(keep, tensor_ones(SHAPE(5)),
                    "keep is float64: it must be bool; convert it with ag_to");
     EXPECT_REFUSAL(keep, tensor_bernoulli(1, SHAPE(2, 5)),
@@ -1207,9 +1184,8 @@ START_TEST(a_wrong_mask_is_named) {
     EXPECT_REFUSAL(valid_lens, tensor_randint(0, 2, SHAPE(3)),
                    "valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)");
 }
-END_TEST
 
-START_TEST(a_mask_is_checked_before_anything_is_drawn) {
+TEST(a_mask_is_checked_before_anything_is_drawn) {
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 2});
     AttentionMask mask = {.valid_lens = lens, .causal = true};
     ck_assert(ag_mask_fits("me", NO_MASK, SHAPE(2, 1, 3, 4), F32));
@@ -1221,44 +1197,7 @@ START_TEST(a_mask_is_checked_before_anything_is_drawn) {
           "me: the scores are (2, 3, 4): they must be (B, H, Q, K)");
     tensor_release(lens);
 }
-END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-int main(void) {
-    Suite *suite = suite_create("attention");
-    TCase *fused = add_framed_case(suite, "fused");
-    tcase_add_loop_test(fused, sharp_attention_is_its_composed_twin, 0, 2);
-    tcase_add_loop_test(fused, a_weight_that_would_be_lost_is_0, 0, 4);
-    add_tests(fused, fused_attention_takes_what_its_twin_takes, fused_attention_of_many_keys,
-              fused_attention_of_few_keys, heads_stay_where_they_are, walking_twice_adds_twice);
-    tcase_add_loop_test(fused, a_result_that_is_gone, 0, 2);
-    add_tests(fused, a_mask_must_stay_as_it_was, the_weights_need_no_mask_to_go_back);
-#ifndef CORE_ONLY /* these count blocks of the allocator of tensor/fast/ */
-    add_tests(fused, memory_grows_with_the_length_alone, scores_are_let_go,
-              dropped_weights_are_let_go, grouped_heads_are_not_copied);
-#endif
-    TCase *longest = mark_long(add_framed_case(suite, "many queries and keys"));
-    tcase_add_loop_test(longest, fused_attention_of_many_blocks, 0, sampled(MASKS, 4));
-    tcase_add_loop_test(longest, long_attention_is_accurate, 0, 2);
-    tcase_add_loop_test(longest, fused_attention_is_its_composed_twin, 0, MASKS);
-    tcase_add_loop_test(longest, fused_attention_of_grouped_heads, 0, sampled(MASKS, 4));
-    TCase *ignored = add_framed_case(suite, "ignored");
-    add_tests(ignored, nothing_ignored_leaks, padding_may_be_anything,
-              additive_scores_past_the_lengths, a_query_that_sees_nothing,
-              a_mask_of_two_parts_is_one_line, a_window_of_nan_is_no_mask,
-              a_window_of_the_largest_floats, the_lowest_scores_are_finite);
-    tcase_add_loop_test(ignored, a_key_that_one_part_masks_is_masked, 0, 2 * COUNT(pools));
-    tcase_add_loop_test(ignored, a_lost_query_leaves_alone_what_it_ignores, 0,
-                        4 * sampled(MASKS, 4));
-    tcase_add_loop_test(ignored, one_key_alone_has_no_gradient, 0, 4);
-    add_tests(ignored, what_nobody_attends_to_may_be_anything, keys_that_nobody_asks);
-    TCase *modules = add_framed_case(suite, "modules");
-    tcase_add_loop_test(modules, a_fused_module_is_the_other_one, 0, MASKS);
-    tcase_add_loop_test(modules, heads_that_share_are_heads_that_are_equal, 0, 2);
-    tcase_add_test(modules, dot_product_attention_of_heads);
-    TCase *mistakes = add_framed_case(suite, "mistakes");
-    tcase_add_loop_test(mistakes, a_wrong_mask_is_named, 0, 4);
-    tcase_add_test(mistakes, a_mask_is_checked_before_anything_is_drawn);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("attention"); }

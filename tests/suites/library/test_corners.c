@@ -8,7 +8,8 @@
 
 /* ---- the tape ------------------------------------------------------------------------------ */
 
-START_TEST(a_result_handed_through_one_no_grad_tape_keeps_its_history) {
+CASE("corners")
+TEST(a_result_handed_through_one_no_grad_tape_keeps_its_history) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     tape_begin();
     Tensor *y = ag_scale(x, 2);
@@ -19,11 +20,10 @@ START_TEST(a_result_handed_through_one_no_grad_tape_keeps_its_history) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* The gradient of w reads only x, and x requires no gradient. So w may be overwritten before
  * backward. */
-START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
+TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
     Tensor *x = tensor_from_doubles(SHAPE(1, 2), (double[]){5, 7});
     Tensor *w = LEAF(SHAPE(1, 2), 1, 1);
     tape_begin();
@@ -40,9 +40,8 @@ START_TEST(only_bytes_that_a_wanted_gradient_needs_must_stay) {
     tape_end();
     RELEASE(x, w);
 }
-END_TEST
 
-START_TEST(a_small_gradient_does_not_hold_on_to_large_bytes) {
+TEST(a_small_gradient_does_not_hold_on_to_large_bytes) {
     Tensor *a = LEAF(SHAPE(1), 1);
     Tensor *b = tensor_zeros(SHAPE(1000));
     tape_begin();
@@ -51,11 +50,10 @@ START_TEST(a_small_gradient_does_not_hold_on_to_large_bytes) {
     tape_end();
     RELEASE(a, b);
 }
-END_TEST
 
 /* ---- values and gradients -------------------------------------------------------------------- */
 
-START_TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
+TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
     const double inf = (double)INFINITY;
     Tensor *low = LEAF(SCALAR, -inf);
     Tensor *high = LEAF(SCALAR, 1);
@@ -66,9 +64,8 @@ START_TEST(the_gradient_of_a_loser_is_zero_even_where_it_is_infinite) {
     tape_end();
     RELEASE(low, high);
 }
-END_TEST
 
-START_TEST(dropout_divides_in_the_type_of_the_tensor) {
+TEST(dropout_divides_in_the_type_of_the_tensor) {
     tensor_set_default_dtype(F32);
     Tensor *x = tensor_ones(SHAPE(4));
     tape_begin_no_grad();
@@ -78,9 +75,8 @@ START_TEST(dropout_divides_in_the_type_of_the_tensor) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(the_variance_of_fewer_than_two_is_nan) {
+TEST(the_variance_of_fewer_than_two_is_nan) {
     Tensor *none = tensor_zeros(SHAPE(1, 0));
     Tensor *one = tensor_zeros(SHAPE(1, 1));
     tape_begin_no_grad();
@@ -89,10 +85,9 @@ START_TEST(the_variance_of_fewer_than_two_is_nan) {
     tape_end();
     RELEASE(none, one);
 }
-END_TEST
 
 /* A gradient that is 0 by its rule is 0 for any dy: that of log(y) where y is 0 is infinite. */
-START_TEST(a_gradient_that_is_0_is_0_for_any_dy) {
+TEST(a_gradient_that_is_0_is_0_for_any_dy) {
     static const struct {
         const char *op;
         double number[2], x[3];
@@ -129,12 +124,11 @@ START_TEST(a_gradient_that_is_0_is_0_for_any_dy) {
             RELEASE(x, dy);
         }
 }
-END_TEST
 
 /* The square of the deviation does not fit the type, or has few digits there. (PyTorch 2.15 is
  * right for std in float32; in float64 it says inf and 0 at 1e200, and its layer_norm is 0 at
  * 1e20.) */
-START_TEST(a_deviation_fits_where_the_variance_does_not) {
+TEST(a_deviation_fits_where_the_variance_does_not) {
     static const double sizes[] = {1e-22, 1e20, 3e37, 1e-200, 1e200, 1e307};
     for (int i = 0; i < 6; i++) {
         tensor_set_default_dtype(i < 3 ? F32 : F64);
@@ -153,10 +147,9 @@ START_TEST(a_deviation_fits_where_the_variance_does_not) {
         tensor_release(x);
     }
 }
-END_TEST
 
 /* PyTorch says NaN in float32 from 1e19 on, because the slope is infinite there. */
-START_TEST(the_gradient_of_gelu_tanh_far_out_is_0_or_1) {
+TEST(the_gradient_of_gelu_tanh_far_out_is_0_or_1) {
     for (int i = 0; i < 2; i++) {
         const double far = i ? 1e308 : 3e38;
         tensor_set_default_dtype(i ? F64 : F32);
@@ -169,9 +162,8 @@ START_TEST(the_gradient_of_gelu_tanh_far_out_is_0_or_1) {
         tensor_release(x);
     }
 }
-END_TEST
 
-START_TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
+TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
     Tensor *x = LEAF(SHAPE(2), -0.0, (double)NAN);
     tape_begin();
     ck_assert(ag_backward(ag_sum(ag_abs(x))));
@@ -180,9 +172,8 @@ START_TEST(the_gradient_of_abs_is_plain_zero_at_zero) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(abs_multiplies_dy_by_the_sign) {
+TEST(abs_multiplies_dy_by_the_sign) {
     Tensor *x = LEAF(SHAPE(3), 0, (double)NAN, -1);
     Tensor *dy = tensor_from_doubles(SHAPE(3), (double[]){(double)INFINITY, (double)NAN, 2});
     tape_begin();
@@ -191,9 +182,8 @@ START_TEST(abs_multiplies_dy_by_the_sign) {
     tape_end();
     RELEASE(x, dy);
 }
-END_TEST
 
-START_TEST(a_sum_over_no_dimensions_is_over_all) {
+TEST(a_sum_over_no_dimensions_is_over_all) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     tape_begin_no_grad();
     EXPECT_ELEMENTS(ag_sum_dims(x, (Axes){0}, false), 10); /* torch.sum(x, dim=[]) */
@@ -201,11 +191,10 @@ START_TEST(a_sum_over_no_dimensions_is_over_all) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- shapes beyond all bounds ---------------------------------------------------------------- */
 
-START_TEST(sizes_that_overflow_are_an_error) {
+TEST(sizes_that_overflow_are_an_error) {
     Tensor *x = LEAF(SHAPE(1), 1);
     const int64_t huge = INT64_C(1) << 62;
     tape_begin_no_grad();
@@ -224,10 +213,9 @@ START_TEST(sizes_that_overflow_are_an_error) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* PyTorch: "value cannot be converted to type ... without overflow" */
-START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
+TEST(a_number_that_the_type_cannot_hold_is_an_error) {
     Tensor *one = LEAF(SHAPE(1), 1);
     Tensor *f32 = tensor_to(one, F32);
     Tensor *i64 = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
@@ -242,10 +230,9 @@ START_TEST(a_number_that_the_type_cannot_hold_is_an_error) {
     tape_end();
     RELEASE(one, f32, i64, mask);
 }
-END_TEST
 
 /* So many tensors that a list that is too short would corrupt the heap. */
-START_TEST(a_stack_of_a_thousand) {
+TEST(a_stack_of_a_thousand) {
     enum { N = 1000 };
     Tensor *list[N];
     Tensor *x = LEAF(SHAPE(2), 3, 4);
@@ -258,11 +245,10 @@ START_TEST(a_stack_of_a_thousand) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- the right name on an error -------------------------------------------------------------- */
 
-START_TEST(a_composite_names_itself) {
+TEST(a_composite_names_itself) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *t = tensor_to(x, F32);
     Tensor *scalar = LEAF(SCALAR, 1);
@@ -285,9 +271,8 @@ START_TEST(a_composite_names_itself) {
     tape_end();
     RELEASE(x, t, scalar);
 }
-END_TEST
 
-START_TEST(a_pending_error_reaches_the_end_of_every_chain) {
+TEST(a_pending_error_reaches_the_end_of_every_chain) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
     tape_begin_no_grad();
@@ -298,21 +283,5 @@ START_TEST(a_pending_error_reaches_the_end_of_every_chain) {
     tape_end();
     RELEASE(x, whole);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("corners");
-    add_tests(add_framed_case(suite, "corners"),
-              a_result_handed_through_one_no_grad_tape_keeps_its_history,
-              only_bytes_that_a_wanted_gradient_needs_must_stay,
-              a_small_gradient_does_not_hold_on_to_large_bytes,
-              the_gradient_of_a_loser_is_zero_even_where_it_is_infinite,
-              dropout_divides_in_the_type_of_the_tensor, the_variance_of_fewer_than_two_is_nan,
-              a_gradient_that_is_0_is_0_for_any_dy, a_deviation_fits_where_the_variance_does_not,
-              the_gradient_of_gelu_tanh_far_out_is_0_or_1,
-              the_gradient_of_abs_is_plain_zero_at_zero, abs_multiplies_dy_by_the_sign,
-              a_sum_over_no_dimensions_is_over_all, a_stack_of_a_thousand,
-              sizes_that_overflow_are_an_error, a_number_that_the_type_cannot_hold_is_an_error,
-              a_composite_names_itself, a_pending_error_reaches_the_end_of_every_chain);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("corners"); }

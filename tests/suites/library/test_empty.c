@@ -115,18 +115,24 @@ static void expect_refused(const char *op) {
     tape_end();
 }
 
-START_TEST(every_op_of_nothing_is_done_at_once) {
+static int number_of_ops(void) {
+    int n = 0;
+    while (op_rows[n].name) n++;
+    return n;
+}
+
+CASE("ops", .setup = setup, .teardown = teardown)
+LOOP_TEST(every_op_of_nothing_is_done_at_once, number_of_ops()) {
     const OpRow *row = &op_rows[_i];
     if (row->needs_elements) expect_refused(row->name);
     else
         ck_assert_msg(check_all(row->name) == 3,
                       "%s has no EMPTY call of (0, 2^40), or none of (2^40, 0)", row->name);
 }
-END_TEST
 
 /* Products of expanded tensors: 2^40 empty rows and 2^40 dot products of no elements need no
  * memory. */
-START_TEST(products_of_what_is_repeated) {
+TEST(products_of_what_is_repeated) {
     Tensor *one = tensor_ones(SHAPE(1, 1, 1));
     Tensor *none = tensor_ones(SHAPE(N, 1, 0));
     for (int t = 0; t < 2; t++) {
@@ -140,11 +146,10 @@ START_TEST(products_of_what_is_repeated) {
     }
     RELEASE(one, none);
 }
-END_TEST
 
 /* Where there are no scores, the number of heads has no limit. A stride computed from this number
  * would overflow; the sanitizers would see it. */
-START_TEST(weights_of_many_heads_without_scores) {
+TEST(weights_of_many_heads_without_scores) {
     Tensor *scores = ag_requires_grad(tensor_zeros(SHAPE(0, 2, 2)));
     ck_assert(tape_begin());
     Tensor *y = ag_attention_weights(scores, 1, (AttentionMask){0}, INT64_MAX - 1);
@@ -153,7 +158,6 @@ START_TEST(weights_of_many_heads_without_scores) {
     tape_end();
     tensor_release(scores);
 }
-END_TEST
 
 /* ---- all else ------------------------------------------------------------------------------ */
 
@@ -164,15 +168,15 @@ static Tensor *checked(Tensor **in, void *unused) {
     return ag_softmax(ag_add(in[0], in[1]), -1);
 }
 
-START_TEST(gradcheck_of_nothing) {
+CASE("others", .setup = setup, .teardown = teardown)
+LOOP_TEST(gradcheck_of_nothing, COUNT(shapes)) {
     Tensor *in[] = {ag_requires_grad(tensor_ones(shapes[_i])),
                     ag_requires_grad(tensor_ones(shapes[_i]))};
     ck_assert_msg(ag_gradcheck(checked, in, 2, NULL, (GradcheckOptions){0}), "%s", tensor_error());
     RELEASE(in[0], in[1]);
 }
-END_TEST
 
-START_TEST(copies_and_reductions_of_nothing) {
+LOOP_TEST(copies_and_reductions_of_nothing, COUNT(shapes)) {
     Tensor *x = tensor_ones(shapes[_i]);
     Tensor *y = tensor_clone(x);
     Tensor *whole = tensor_to(x, I64);
@@ -187,9 +191,8 @@ START_TEST(copies_and_reductions_of_nothing) {
     ck_assert_int_eq(tensor_numel(x), 0);
     RELEASE(x, y, whole, indices, sorted);
 }
-END_TEST
 
-START_TEST(writes_to_nothing) {
+LOOP_TEST(writes_to_nothing, COUNT(shapes)) {
     Tensor *x = tensor_ones(shapes[_i]);
     Tensor *y = tensor_zeros(shapes[_i]);
     Tensor *m = tensor_zeros(shapes[_i]);
@@ -199,9 +202,8 @@ START_TEST(writes_to_nothing) {
     ck_assert(tensor_adamw_(x, m, v, y, (AdamWStep){.keep = 1, .eps = 1}));
     RELEASE(x, y, m, v);
 }
-END_TEST
 
-START_TEST(nothing_is_drawn) {
+LOOP_TEST(nothing_is_drawn, COUNT(shapes)) {
     const Shape shape = shapes[_i];
     Tensor *before = tensor_generator_state();
     Tensor *all[] = {tensor_rand(shape),           tensor_randn(shape),
@@ -215,10 +217,9 @@ START_TEST(nothing_is_drawn) {
     }
     RELEASE(before, after);
 }
-END_TEST
 
 /* torch: print(torch.ones(0, 2**40, dtype=torch.float64)), float64 is the default type here */
-START_TEST(nothing_is_printed) {
+LOOP_TEST(nothing_is_printed, COUNT(shapes)) {
     static const char *const text[] = {"tensor([], size=(0, 1099511627776))\n",
                                        "tensor([], size=(1099511627776, 0))\n",
                                        "tensor([], size=(3, 1099511627776, 0))\n"};
@@ -232,9 +233,8 @@ START_TEST(nothing_is_printed) {
     free(printed);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(nothing_is_saved_and_loaded) {
+LOOP_TEST(nothing_is_saved_and_loaded, COUNT(shapes)) {
     char path[] = "/tmp/tapehead-empty-XXXXXX";
     close(mkstemp(path));
     Tensor *x = tensor_ones(shapes[_i]);
@@ -251,19 +251,5 @@ START_TEST(nothing_is_saved_and_loaded) {
     RELEASE(x, y);
     unlink(path);
 }
-END_TEST
 
-static Suite *empty_suite(void) {
-    Suite *suite = suite_create("empty");
-    int n = 0;
-    while (op_rows[n].name) n++;
-    TCase *ops = add_case(suite, "ops", setup, teardown);
-    tcase_add_loop_test(ops, every_op_of_nothing_is_done_at_once, 0, n);
-    add_tests(ops, products_of_what_is_repeated, weights_of_many_heads_without_scores);
-    add_loop_tests(add_case(suite, "others", setup, teardown), COUNT(shapes), gradcheck_of_nothing,
-                   copies_and_reductions_of_nothing, writes_to_nothing, nothing_is_drawn,
-                   nothing_is_printed, nothing_is_saved_and_loaded);
-    return suite;
-}
-
-int main(void) { return run_suite(empty_suite()); }
+int main(void) { return run_tests("empty"); }

@@ -342,15 +342,14 @@ static void walk(const Row *row, bool is_elementwise) {
     for (int e = lowest(F64); e <= highest(F64); e += step) try_row(row, is_elementwise, F64, e);
 }
 
+CASE("walks", .is_long = true)
 /* First every second op, so that a sample has ops of each part of the table. */
-START_TEST(elementwise_ops) {
+LOOP_TEST(elementwise_ops, sampled(COUNT(elementwise), 2)) {
     const int even = (COUNT(elementwise) + 1) / 2;
     walk(&elementwise[_i < even ? 2 * _i : 2 * (_i - even) + 1], true);
 }
-END_TEST
 
-START_TEST(row_kernels) { walk(&by_rows[_i], false); }
-END_TEST
+LOOP_TEST(row_kernels, COUNT(by_rows)) { walk(&by_rows[_i], false); }
 
 /* ---- kernels of other forms, in float32: the judge is the plain kernel of float64 ------------ */
 
@@ -387,8 +386,9 @@ static void expect_near(const char *what, int table, int64_t n, const float *x, 
 
 static int64_t draw_size(void) { return (int64_t[]){1, 5, 16, SIDE}[draw(4)]; }
 
+CASE("others")
 /* Sums down columns, and dw of layer norm, whose rows have the mean and the scale of their x. */
-START_TEST(sums_down_columns) {
+TEST(sums_down_columns) {
     draws_begin();
     static Numbers x, dy;
     float y[SIDE + SLACK];
@@ -415,9 +415,8 @@ START_TEST(sums_down_columns) {
             }
         }
 }
-END_TEST
 
-START_TEST(additive_scores) {
+TEST(additive_scores) {
     draws_begin();
     static Numbers q, k, w, dy;
     static float y[SIDE + SLACK], dq[TABLES][AREA + SLACK], dk[TABLES][AREA + SLACK];
@@ -458,9 +457,8 @@ START_TEST(additive_scores) {
             }
         }
 }
-END_TEST
 
-START_TEST(products) {
+TEST(products) {
     draws_begin();
     static Numbers a, b;
     static float c[AREA + SLACK], workspace[1 << 16];
@@ -482,7 +480,6 @@ START_TEST(products) {
             }
         }
 }
-END_TEST
 
 typedef struct {
     Numbers q, k, v, dy;
@@ -553,25 +550,14 @@ static void try_attention(Attention *of, int exponent) {
 
 /* The scores are near 1, at every exponent of q; dy has any exponent, and v any with which y is not
  * denormal, because backward reads y. A weight below 2^-100 counts as 0: fast_math.h says why. */
-START_TEST(attention_heads) {
+TEST(attention_heads) {
     draws_begin();
     static Attention of;
     for (int e = -120; e <= 120; e++)
         for (int round = 0; round < 4; round++) try_attention(&of, e);
 }
-END_TEST
-
-static Suite *exponents_suite(void) {
-    Suite *suite = suite_create("exponents");
-    TCase *walks = mark_long(add_framed_case(suite, "walks")); /* valgrind has no long double */
-    tcase_add_loop_test(walks, elementwise_ops, 0, sampled(COUNT(elementwise), 2));
-    tcase_add_loop_test(walks, row_kernels, 0, COUNT(by_rows));
-    add_tests(add_framed_case(suite, "others"), sums_down_columns, additive_scores, products,
-              attention_heads);
-    return suite;
-}
 
 int main(void) {
     find_tables();
-    return run_suite(exponents_suite());
+    return run_tests("exponents");
 }

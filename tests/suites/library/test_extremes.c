@@ -279,7 +279,8 @@ static Probe *const probes[] = {
     probe_lazy_parameters,
 };
 
-START_TEST(extremes_are_refused) {
+CASE("extremes")
+LOOP_TEST(extremes_are_refused, COUNT(probes)) {
     state = (uint64_t)_i + 1;
     for (int i = 0; i < 500; i++) {
         Tensor *x = tensor_rand(SHAPE(2, 3, 4));
@@ -289,11 +290,10 @@ START_TEST(extremes_are_refused) {
         tensor_release(x);
     }
 }
-END_TEST
 
 /* 2^60 expanded keys need no memory, but the workspace of a kernel would need memory for each key.
  */
-START_TEST(keys_without_number) {
+TEST(keys_without_number) {
     const int64_t n = INT64_C(1) << 60;
     Tensor *one = tensor_ones(SHAPE(1, 1, 1));
     Tensor *none = tensor_ones(SHAPE(1, 0, 1));
@@ -316,10 +316,9 @@ START_TEST(keys_without_number) {
     tape_end();
     RELEASE(one, none);
 }
-END_TEST
 
 /* A tensor without elements may have sizes whose product is too large for a stride. */
-START_TEST(repeats_without_number) {
+TEST(repeats_without_number) {
     Tensor *none = tensor_zeros(SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 19));
     ck_assert(tape_begin());
     FAILS(ag_repeat(none, SHAPE(1, 1, 1024)),
@@ -329,12 +328,11 @@ START_TEST(repeats_without_number) {
     tape_end();
     tensor_release(none);
 }
-END_TEST
 
 /* Rows that are not contiguous are gathered; an expanded row of 2^60 elements or more is too large
  * for that.
  */
-START_TEST(rows_without_end) {
+TEST(rows_without_end) {
     Tensor *one = tensor_ones(SHAPE(1, 1));
     ck_assert(tape_begin());
     for (int power = 60; power < 63; power++) {
@@ -349,14 +347,5 @@ START_TEST(rows_without_end) {
     tape_end();
     tensor_release(one);
 }
-END_TEST
 
-static Suite *extremes_suite(void) {
-    Suite *suite = suite_create("extremes");
-    TCase *tcase = add_framed_case(suite, "extremes");
-    tcase_add_loop_test(tcase, extremes_are_refused, 0, COUNT(probes));
-    add_tests(tcase, keys_without_number, repeats_without_number, rows_without_end);
-    return suite;
-}
-
-int main(void) { return run_suite(extremes_suite()); }
+int main(void) { return run_tests("extremes"); }

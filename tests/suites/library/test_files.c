@@ -159,7 +159,8 @@ static void npy_there_and_back(Tensor *x) {
     tensor_release(y);
 }
 
-START_TEST(npy_round_trips) {
+CASE("npy", .setup = setup, .teardown = teardown)
+TEST(npy_round_trips) {
     for (DType dtype = F32; dtype <= BOOL; dtype++) {
         for (int i = 0; i < COUNT(shapes); i++) {
             Tensor *x = counting(shapes[i], dtype);
@@ -177,10 +178,9 @@ START_TEST(npy_round_trips) {
     }
     ck_assert_int_eq(entries(".", false), 1);
 }
-END_TEST
 
 /* Compares bit patterns; a comparison of numbers would not see NaN and -0. */
-START_TEST(npy_keeps_every_bit) {
+TEST(npy_keeps_every_bit) {
     const double odd[] = {(double)NAN, -(double)NAN, (double)INFINITY, -(double)INFINITY, -0.0,
                           5e-324,      1e308};
     const int64_t wide[] = {INT64_MIN, INT64_MAX, -1, (1LL << 53) + 1};
@@ -193,7 +193,6 @@ START_TEST(npy_keeps_every_bit) {
     ck_assert(y && m && !memcmp(y->data, odd, sizeof odd) && !memcmp(m->data, wide, sizeof wide));
     RELEASE(x, n, y, m);
 }
-END_TEST
 
 static const struct {
     const char *name;
@@ -221,7 +220,7 @@ static const struct {
     {"long_sizes.npy", F32, {2, {2, 3}}, false}, /* of Python 2: (2L, 3L) */
 };
 
-START_TEST(npy_is_numpys) {
+LOOP_TEST(npy_is_numpys, COUNT(npy_golden)) {
     Tensor *x = counting(npy_golden[_i].shape, npy_golden[_i].dtype);
     Tensor *y = tensor_load_npy(golden(npy_golden[_i].name));
     expect_equal(npy_golden[_i].name, y, x);
@@ -229,7 +228,6 @@ START_TEST(npy_is_numpys) {
     if (npy_golden[_i].ours) expect_same_bytes("x.npy", golden(npy_golden[_i].name));
     RELEASE(x, y);
 }
-END_TEST
 
 /* Writes a file of version 1 with this header and `data` bytes of data, which are float32 ones. */
 static void make_npy(const char *header, size_t data) {
@@ -242,7 +240,7 @@ static void make_npy(const char *header, size_t data) {
     spit("x.npy", all.bytes, 10 + strlen(header) + data);
 }
 
-START_TEST(npy_headers_as_python_would_read_them) {
+TEST(npy_headers_as_python_would_read_them) {
     static const char *const header[] = {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n",
         "{\"shape\":(2,3),\"descr\":\"<f4\",\"fortran_order\":False}",
@@ -261,16 +259,14 @@ START_TEST(npy_headers_as_python_would_read_them) {
         tensor_release(x);
     }
 }
-END_TEST
 
-START_TEST(npy_of_nothing_in_fortran_order) {
+TEST(npy_of_nothing_in_fortran_order) {
     make_npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 0, 3)}", 0);
     Tensor *x = tensor_load_npy("x.npy");
     ck_assert_msg(x != NULL, "%s", tensor_error());
     ck_assert(x->stride[0] == 1 && x->stride[1] == 2 && x->stride[2] == 2);
     tensor_release(x);
 }
-END_TEST
 
 #define NPY(descr, order, shape)                                                                   \
     "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape "}"
@@ -349,16 +345,15 @@ static const struct {
      SIZE("(0, 4294967296, 4294967296)", "float64", "0 bytes")},
 };
 
-START_TEST(npy_wrong_headers) {
+LOOP_TEST(npy_wrong_headers, COUNT(npy_wrong)) {
     make_npy(npy_wrong[_i].header, npy_wrong[_i].data);
     Tensor *x = tensor_load_npy("x.npy");
     ck_assert_msg(!x, "%s was read", npy_wrong[_i].header);
     expect_error(format("load_npy: x.npy: %s", npy_wrong[_i].rule));
 }
-END_TEST
 
 /* NumPy's files of kinds that we do not load. The error message shortens their full paths. */
-START_TEST(npy_of_other_kinds) {
+TEST(npy_of_other_kinds) {
     static const struct {
         const char *name, *rule;
     } wrong[] = {
@@ -376,9 +371,8 @@ START_TEST(npy_of_other_kinds) {
               format("load_npy: %s: %s", wrong[i].name, wrong[i].rule));
     }
 }
-END_TEST
 
-START_TEST(npy_wrong_beginnings) {
+TEST(npy_wrong_beginnings) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -401,11 +395,11 @@ START_TEST(npy_wrong_beginnings) {
         FAILS(tensor_load_npy("x.npy"), format("load_npy: x.npy: %s", wrong[i].rule));
     }
 }
-END_TEST
 
 /* ---- dicts ---------------------------------------------------------------------------------- */
 
-START_TEST(dicts) {
+CASE("dict", .setup = setup, .teardown = teardown)
+TEST(dicts) {
     TensorDict *dict = tensor_dict_new();
     Tensor *a = counting(SHAPE(2), F32);
     Tensor *b = counting(SCALAR, BOOL);
@@ -429,7 +423,6 @@ START_TEST(dicts) {
     ck_assert_int_eq(a->refs, 1);
     RELEASE(a, b);
 }
-END_TEST
 
 /* "a.x", "a.y", "b" and "ba.x", each with the number of its place */
 static TensorDict *four_names(void) {
@@ -451,7 +444,7 @@ static void expect_entries(const TensorDict *dict, const char *const *name) {
     }
 }
 
-START_TEST(a_dict_with_other_names) {
+TEST(a_dict_with_other_names) {
     TensorDict *dict = four_names();
     ck_assert(tensor_dict_rename(dict, "a.", "layer0."));
     expect_entries(dict, (const char *[]){"layer0.x", "layer0.y", "b", "ba.x"});
@@ -471,9 +464,8 @@ START_TEST(a_dict_with_other_names) {
     expect_entries(dict, (const char *[]){"net.x", "net.y", "net.bb", "net.bba.x"});
     tensor_dict_free(dict);
 }
-END_TEST
 
-START_TEST(dict_errors) {
+TEST(dict_errors) {
     static const char *const bad[] = {
         "\x80",             /* a continuation byte without a start */
         "\xc3",             /* a character that ends too early */
@@ -525,7 +517,6 @@ START_TEST(dict_errors) {
     ck_assert_int_eq(entries(".", false), 0);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- safetensors ---------------------------------------------------------------------------- */
 
@@ -544,7 +535,8 @@ static void expect_same_dicts(const TensorDict *a, const TensorDict *b) {
         ck_assert_str_eq(tensor_dict_metadata(b, a->metadata[i].key), a->metadata[i].value);
 }
 
-START_TEST(safetensors_round_trips) {
+CASE("safetensors", .setup = setup, .teardown = teardown)
+TEST(safetensors_round_trips) {
     TensorDict *dict = tensor_dict_new();
     Tensor *sources[4];
     Tensor *v;
@@ -574,11 +566,10 @@ START_TEST(safetensors_round_trips) {
     tensor_dict_free(dict);
     for (int i = 0; i < 4; i++) tensor_release(sources[i]);
 }
-END_TEST
 
 static const char all_of_json[] = "\"\\/\b\f\n\r\t\x01\x7f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";
 
-START_TEST(safetensors_is_pythons) {
+TEST(safetensors_is_pythons) {
     TensorDict *dict = tensor_dict_new();
     for (DType dtype = F32; dtype <= BOOL; dtype++)
         put(dict, tensor_dtype_name(dtype), counting(SHAPE(2, 3), dtype));
@@ -594,9 +585,8 @@ START_TEST(safetensors_is_pythons) {
     tensor_dict_free(theirs);
     tensor_dict_free(dict);
 }
-END_TEST
 
-START_TEST(safetensors_of_nothing) {
+TEST(safetensors_of_nothing) {
     TensorDict *dict = tensor_dict_new();
     ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
     expect_same_bytes("x.safetensors", golden("nothing.safetensors"));
@@ -610,7 +600,6 @@ START_TEST(safetensors_of_nothing) {
     tensor_dict_free(loaded);
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* Writes a file with this header, which may contain a NUL, and `data` bytes of data, all 1. */
 static void make_safetensors(const char *header, size_t size, size_t data) {
@@ -622,7 +611,7 @@ static void make_safetensors(const char *header, size_t size, size_t data) {
     spit("x.safetensors", all.bytes, all.size);
 }
 
-START_TEST(safetensors_headers_of_any_json) {
+TEST(safetensors_headers_of_any_json) {
     static const char header[] =
         " {\n\t\"\\u0061\\ud83d\\ude00\\u20AC\\u00e9\\/\" : { \"data_offsets\" : [ 2 , 6 ] ,\r\n"
         "\"shape\":[1 ,1],\"dtype\":\"\\u0046\\u00332\" } , \"__metadata__\" : { } ,"
@@ -638,11 +627,10 @@ START_TEST(safetensors_headers_of_any_json) {
     ck_assert_str_eq(dict->entry[2].name, "e");
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* The first and the last character of each length in UTF-8, but not 0, and next to surrogates. The
  * second entry has the first data. */
-START_TEST(safetensors_names_of_all_lengths) {
+TEST(safetensors_names_of_all_lengths) {
     static const char header[] =
         "{\"\\u0001\\u001f\\u007f\\u0080\\u07ff\\u0800\\ud7ff\\ue000\\uffff\\ud800\\udc00\\udbff\\udfff\":"
         "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]},"
@@ -662,10 +650,9 @@ START_TEST(safetensors_names_of_all_lengths) {
     tensor_dict_free(again);
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* A bool in a file whose byte is neither 0 nor 1 is true. (C must not read such a bool.) */
-START_TEST(bools_of_any_byte) {
+TEST(bools_of_any_byte) {
     static const char header[] =
         "{\"a\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[0,3]}}";
     make_safetensors(header, sizeof header - 1, 0);
@@ -677,7 +664,6 @@ START_TEST(bools_of_any_byte) {
     EXPECT_ELEMENTS(tensor_dict_get(dict, "a"), 0, 1, 1);
     tensor_dict_free(dict);
 }
-END_TEST
 
 #define ENTRY(name, dtype, shape, offsets)                                                         \
     "\"" name "\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}"
@@ -818,18 +804,17 @@ static const struct {
      "the name \"b\" is there twice"},
 };
 
-START_TEST(safetensors_wrong_headers) {
+LOOP_TEST(safetensors_wrong_headers, COUNT(safetensors_wrong)) {
     const char *header = safetensors_wrong[_i].header;
     make_safetensors(header, strlen(header), safetensors_wrong[_i].data);
     TensorDict *dict = tensor_load_safetensors("x.safetensors");
     ck_assert_msg(!dict, "%s was read", header);
     expect_error(format("load_safetensors: x.safetensors: %s", safetensors_wrong[_i].rule));
 }
-END_TEST
 
 #define ONLY_READ ": only F16, BF16, F32, F64, I64 and BOOL are read"
 
-START_TEST(safetensors_of_other_types) {
+LOOP_TEST(safetensors_of_other_types, 2) {
     static const char *const type[] = {"I32", "U8"};
     char name[32], sentence[256];
     Bytes all = slurp(golden(strcat(strcpy(name, type[_i]), ".safetensors")));
@@ -844,10 +829,9 @@ START_TEST(safetensors_of_other_types) {
     FAILS(tensor_dict_get(dict, "w"), sentence);
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* An entry that is not read stops only who wants it. */
-START_TEST(an_entry_that_is_not_read) {
+TEST(an_entry_that_is_not_read) {
     static const char header[] = "{" ENTRY("bias", "\"F32\"", "[1]", "[0,4]") "," ENTRY(
         "mask", "\"U8\"", "[4]", "[4,8]") "," ENTRY("weight", "\"F8_E4M3\"", "[4,1]", "[8,12]") "}";
     make_safetensors(header, strlen(header), 12);
@@ -880,7 +864,6 @@ START_TEST(an_entry_that_is_not_read) {
     tensor_dict_free(dict);
     nn_free(linear);
 }
-END_TEST
 
 /* ---- files of other kinds -------------------------------------------------------------------- */
 
@@ -889,7 +872,7 @@ END_TEST
 #define GZIP_HEADER  "\x1f\x8b\x08\0\0\0\0\0\0\3"
 
 /* Both readers, for all that is not a file of their own. */
-START_TEST(files_of_other_kinds) {
+TEST(files_of_other_kinds) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -929,10 +912,9 @@ START_TEST(files_of_other_kinds) {
     FAILS(tensor_load_npy("x.safetensors"),
           "load_npy: x.safetensors: it is a safetensors file: tensor_load_safetensors reads it");
 }
-END_TEST
 
 /* Each pair: 16-bit floats, and the float32 that NumPy or PyTorch makes of them. */
-START_TEST(safetensors_of_16_bit_floats) {
+TEST(safetensors_of_16_bit_floats) {
     TensorDict *dict = tensor_load_safetensors(golden("half.safetensors"));
     ck_assert_msg(dict != NULL, "%s", tensor_error());
     static const char *const names[] = {"F16", "BF16"};
@@ -952,7 +934,6 @@ START_TEST(safetensors_of_16_bit_floats) {
     tensor_release(w);
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* The bits of the float32 that a 16-bit float is: a sign, an exponent, `width` bits of fraction. */
 static uint32_t bits_of_16(uint32_t half, int width) {
@@ -988,7 +969,7 @@ static void expect_every_16_bits(const Tensor *x, int width) {
 }
 
 /* Every number of 16 bits, and every NaN with its payload, becomes the float32 that is equal. */
-START_TEST(every_16_bit_float_is_exact) {
+LOOP_TEST(every_16_bit_float_is_exact, 4) {
     static const char *const form[] = {"<f2", ">f2", "F16", "BF16"};
     const bool npy = _i < 2;
     char front[160];
@@ -1007,10 +988,9 @@ START_TEST(every_16_bit_float_is_exact) {
     expect_every_16_bits(dict ? tensor_dict_get(dict, "x") : NULL, _i == 3 ? 7 : 10);
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* Python's safetensors reads these files, too: metadata null, and keys that nobody knows. */
-START_TEST(safetensors_of_other_writers) {
+LOOP_TEST(safetensors_of_other_writers, 2) {
     static const char *const names[] = {"null.safetensors", "unknown.safetensors"};
     TensorDict *dict = tensor_load_safetensors(golden(names[_i]));
     Tensor *w = counting(SHAPE(2), F32);
@@ -1021,10 +1001,9 @@ START_TEST(safetensors_of_other_writers) {
     tensor_release(w);
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* The value of an unknown key is skipped, whatever it is. */
-START_TEST(safetensors_skips_any_value) {
+TEST(safetensors_skips_any_value) {
     static const char *const values[] = {
         "0",
         "-0",
@@ -1060,12 +1039,11 @@ START_TEST(safetensors_skips_any_value) {
         tensor_dict_free(dict);
     }
 }
-END_TEST
 
 #define BEGINS(length)                                                                             \
     "it does not begin as a safetensors file: a header of " length " bytes is longer than 100000000"
 
-START_TEST(safetensors_wrong_lengths) {
+TEST(safetensors_wrong_lengths) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -1089,9 +1067,8 @@ START_TEST(safetensors_wrong_lengths) {
     FAILS(tensor_load_safetensors("x.safetensors"),
           "load_safetensors: x.safetensors: byte 3 of the header should be escaped");
 }
-END_TEST
 
-START_TEST(safetensors_with_too_much_metadata) {
+TEST(safetensors_with_too_much_metadata) {
     FILE *file = fopen("x.safetensors", "wb");
     const unsigned length = 17 + 4097 * 12; /* {"__metadata__":{, the pairs, }} */
     for (int i = 0; i < 8; i++) fputc(i < 4 ? (int)(length >> 8 * i & 0xff) : 0, file);
@@ -1115,7 +1092,6 @@ START_TEST(safetensors_with_too_much_metadata) {
           "save_safetensors: there are more than 4096 metadata");
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* ---- disks that cannot be written ----------------------------------------------------------- */
 
@@ -1205,15 +1181,15 @@ static void expect_refused(const char *call, int error, const char *sentence) {
     RELEASE(old, left, x);
 }
 
-START_TEST(a_failed_write_leaves_the_old_file) {
+CASE("disk", .setup = setup, .teardown = teardown)
+TEST(a_failed_write_leaves_the_old_file) {
     expect_refused("fdopen", EMFILE, "save_npy: x.npy: it cannot be written: Too many open files");
     expect_refused("fdopen", ENOMEM, "save_npy: x.npy: it cannot be written: out of memory");
     expect_refused("fsync", EIO, "save_npy: x.npy: it cannot be written: Input/output error");
     expect_refused("rename", EROFS, "save_npy: x.npy: it cannot be written: Read-only file system");
 }
-END_TEST
 
-START_TEST(a_full_disk_leaves_the_old_file) {
+TEST(a_full_disk_leaves_the_old_file) {
     const struct rlimit small = {2048, RLIM_INFINITY};
     struct rlimit before;
     signal(SIGXFSZ, SIG_IGN);
@@ -1222,10 +1198,9 @@ START_TEST(a_full_disk_leaves_the_old_file) {
     expect_refused("", 0, "save_npy: x.npy: it cannot be written: File too large");
     setrlimit(RLIMIT_FSIZE, &before);
 }
-END_TEST
 
 /* The bytes are on the disk before the rename, and the name is on the disk when the save ends. */
-START_TEST(what_is_saved_is_on_the_disk) {
+TEST(what_is_saved_is_on_the_disk) {
     Tensor *x = tensor_ones(SHAPE(2));
     ck_assert(!mkdir("folder", 0700) && !symlink("folder/x.npy", "link"));
     static const char *const paths[] = {"x.npy", "folder/x.npy", "link"};
@@ -1245,7 +1220,6 @@ START_TEST(what_is_saved_is_on_the_disk) {
     ck_assert_int_eq(remove("folder/x.npy"), 0);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- writers that are killed --------------------------------------------------------------- */
 
@@ -1273,7 +1247,7 @@ static int status_of(pid_t child) {
 
 /* A process that is killed leaves the old file and a temporary file. The next save removes this
  * temporary file, and no file with a similar name. */
-START_TEST(a_killed_writer_leaves_the_old_file) {
+TEST(a_killed_writer_leaves_the_old_file) {
     static const char *const others[] = {
         ".y.npy.tapehead-1-1", ".x.npy.tapehead-1", ".x.npy.tapehead-1-1-1", ".x.npy.tapehead-1-",
         "x.npy.tapehead-1-1",  ".x.npy.tapehead-x", ".x.npy.tapehead--1-1",  ".x.npy",
@@ -1303,7 +1277,6 @@ START_TEST(a_killed_writer_leaves_the_old_file) {
     close(reader);
     RELEASE(old, left, x);
 }
-END_TEST
 
 static int ready[2], go_on[2]; /* pipes */
 
@@ -1335,7 +1308,7 @@ static void expect_saved_by_others(void) {
     tensor_release(y);
 }
 
-START_TEST(a_writer_that_is_alive_is_not_disturbed) {
+TEST(a_writer_that_is_alive_is_not_disturbed) {
     Tensor *x = tensor_ones(SHAPE(2));
     Tensor *y = tensor_zeros(SHAPE(3000));
     saved_by_others = y;
@@ -1347,7 +1320,6 @@ START_TEST(a_writer_that_is_alive_is_not_disturbed) {
     close_pipes();
     RELEASE(x, y);
 }
-END_TEST
 
 static _Thread_local bool is_slow;
 static void wait_if_slow(void) {
@@ -1361,7 +1333,7 @@ static void *save_slowly(void *ok) {
 }
 
 /* The lock of a temporary file excludes other threads of the same process, too. */
-START_TEST(a_thread_that_saves_is_not_disturbed) {
+TEST(a_thread_that_saves_is_not_disturbed) {
     Tensor *x = tensor_ones(SHAPE(2));
     Tensor *y = tensor_zeros(SHAPE(3000));
     pthread_t thread;
@@ -1378,10 +1350,9 @@ START_TEST(a_thread_that_saves_is_not_disturbed) {
     close_pipes();
     RELEASE(x, y);
 }
-END_TEST
 
 /* A name of 255 bytes: the name of the temporary file is cut between characters. */
-START_TEST(a_name_as_long_as_can_be) {
+TEST(a_name_as_long_as_can_be) {
     char name[256] = "x";
     Tensor *x = tensor_ones(SHAPE(2));
     while (strlen(name) < 255) strcat(name, "\xc3\xa9");
@@ -1396,11 +1367,10 @@ START_TEST(a_name_as_long_as_can_be) {
     ck_assert_int_eq(entries(".", false), 1);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- places that can be written, and that cannot --------------------------------------------- */
 
-START_TEST(where_nothing_can_be_written) {
+TEST(where_nothing_can_be_written) {
     Tensor *x = tensor_ones(SCALAR);
     TensorDict *dict = tensor_dict_new();
     FAILS(tensor_save_npy(x, "nowhere/x.npy"),
@@ -1420,10 +1390,9 @@ START_TEST(where_nothing_can_be_written) {
     tensor_dict_free(dict);
     tensor_release(x);
 }
-END_TEST
 
 /* Memory runs out at the beginning of the header, or later. */
-START_TEST(a_header_without_memory_leaves_the_old_file) {
+TEST(a_header_without_memory_leaves_the_old_file) {
     TensorDict *dict = tensor_dict_new();
     ck_assert(tensor_dict_set_metadata(dict, "key", "value"));
     ck_assert(tensor_save_safetensors(dict, "x.safetensors"));
@@ -1440,10 +1409,9 @@ START_TEST(a_header_without_memory_leaves_the_old_file) {
     }
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* 2001 pairs of 50 KB each: more than 100 MB. With a shorter pair it is as long as it may be. */
-START_TEST(a_header_that_is_too_long) {
+TEST(a_header_that_is_too_long) {
     static char key[24997];
     memset(key, 'x', sizeof key - 1);
     Metadata pair = {key, key}, pairs[2001];
@@ -1459,7 +1427,6 @@ START_TEST(a_header_that_is_too_long) {
     FAILS(tensor_save_safetensors(&dict, "/dev/null"),
           "save_safetensors: /dev/null: its header of 100000008 bytes is longer than 100000000");
 }
-END_TEST
 
 /* ---- files of one's own ---------------------------------------------------------------------- */
 
@@ -1481,7 +1448,7 @@ static void expect_words(const char *path, const char *words) {
     ck_assert_mem_eq(all.bytes, words, all.size);
 }
 
-START_TEST(files_of_ones_own) {
+TEST(files_of_ones_own) {
     ck_assert(tensor_write_file("words", write_words, "old\n"));
     *calls_made = '\0';
     ck_assert(tensor_write_file("words", write_words, "new\n"));
@@ -1498,9 +1465,8 @@ START_TEST(files_of_ones_own) {
     expect_words("words", "new\n");
     ck_assert_int_eq(entries(".", false), 1);
 }
-END_TEST
 
-START_TEST(a_file_of_ones_own_that_grows_too_large) {
+TEST(a_file_of_ones_own_that_grows_too_large) {
     struct rlimit before;
     ck_assert(tensor_write_file("words", write_words, "old\n"));
     signal(SIGXFSZ, SIG_IGN);
@@ -1512,9 +1478,8 @@ START_TEST(a_file_of_ones_own_that_grows_too_large) {
     expect_words("words", "old\n");
     ck_assert_int_eq(entries(".", false), 1);
 }
-END_TEST
 
-START_TEST(what_can_be_written) {
+TEST(what_can_be_written) {
     static const char *const cannot[][2] = {
         {"", "No such file or directory"},
         {".", "Is a directory"},
@@ -1541,10 +1506,9 @@ START_TEST(what_can_be_written) {
     ck_assert_int_eq(entries(".", false), before);
     expect_words("words", "old");
 }
-END_TEST
 
 /* Runs as a user who is not root, because root may write everywhere. */
-START_TEST(where_nothing_may_be_written) {
+TEST(where_nothing_may_be_written) {
     Tensor *x = tensor_ones(SCALAR);
     Tensor *y = tensor_zeros(SCALAR);
     const uid_t user = geteuid();
@@ -1572,7 +1536,6 @@ START_TEST(where_nothing_may_be_written) {
     ck_assert_int_eq(entries(".", false), 2);
     RELEASE(x, y);
 }
-END_TEST
 
 static int mode_of(const char *path) {
     struct stat status;
@@ -1580,7 +1543,7 @@ static int mode_of(const char *path) {
     return status.st_mode & 0777;
 }
 
-START_TEST(rights_of_what_is_written) {
+TEST(rights_of_what_is_written) {
     Tensor *x = tensor_ones(SCALAR);
     const mode_t before = umask(027);
     ck_assert(tensor_save_npy(x, "x.npy"));
@@ -1591,9 +1554,8 @@ START_TEST(rights_of_what_is_written) {
     umask(before);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(links_are_followed) {
+TEST(links_are_followed) {
     Tensor *x = tensor_ones(SCALAR);
     struct stat status;
     ck_assert(!mkdir("folder", 0700) && !symlink("folder/x.npy", "link") &&
@@ -1607,10 +1569,9 @@ START_TEST(links_are_followed) {
     ck_assert_int_eq(remove("folder/x.npy"), 0);
     RELEASE(x, y);
 }
-END_TEST
 
 /* Follows links with relative targets, and one with an absolute target. */
-START_TEST(links_that_lead_nowhere_are_followed) {
+TEST(links_that_lead_nowhere_are_followed) {
     Tensor *x = tensor_ones(SHAPE(2));
     struct stat status;
     ck_assert(!mkdir("folder", 0700) && !mkdir("folder/inner", 0700) &&
@@ -1629,9 +1590,8 @@ START_TEST(links_that_lead_nowhere_are_followed) {
               !remove("folder/third"));
     RELEASE(x, y);
 }
-END_TEST
 
-START_TEST(loops_of_links_are_refused) {
+TEST(loops_of_links_are_refused) {
     Tensor *x = tensor_ones(SHAPE(2));
     struct stat status;
     ck_assert(!symlink("b", "a") && !symlink("a", "b") && !symlink("self", "self"));
@@ -1643,10 +1603,9 @@ START_TEST(loops_of_links_are_refused) {
     ck_assert_int_eq(entries(".", false), 3);
     tensor_release(x);
 }
-END_TEST
 
 /* If root saves to the file of another user, the file keeps its owner. */
-START_TEST(a_file_keeps_its_owner) {
+TEST(a_file_keeps_its_owner) {
     enum { OWNER = 65534, GROUP = 12345 };
     Tensor *x = tensor_ones(SHAPE(2));
     struct stat status;
@@ -1659,10 +1618,9 @@ START_TEST(a_file_keeps_its_owner) {
     ck_assert_int_eq(status.st_mode & 0777, 0640);
     tensor_release(x);
 }
-END_TEST
 
 /* Standard output and pipes are written to, not replaced. */
-START_TEST(devices_and_pipes) {
+TEST(devices_and_pipes) {
     Tensor *x = counting(SHAPE(2, 3), F32);
     const int out = dup(STDOUT_FILENO), file = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     fflush(stdout);
@@ -1690,10 +1648,9 @@ START_TEST(devices_and_pipes) {
     close(pipe);
     tensor_release(x);
 }
-END_TEST
 
 /* A file in /dev/shm is replaced like any other file. */
-START_TEST(files_in_memory) {
+TEST(files_in_memory) {
     char path[] = "/dev/shm/tapehead-files-XXXXXX";
     const int file = mkstemp(path);
     if (file < 0) return; /* there is no /dev/shm */
@@ -1704,9 +1661,8 @@ START_TEST(files_in_memory) {
     ck_assert_int_eq(unlink(path), 0);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(what_cannot_be_read) {
+TEST(what_cannot_be_read) {
     Tensor *x = tensor_ones(SHAPE(3));
     char path[400] = "./";
     ck_assert(tensor_save_npy(x, "x.npy") && !mkfifo("pipe", 0600));
@@ -1746,7 +1702,6 @@ START_TEST(what_cannot_be_read) {
                  path + strlen(path) - 119));
     tensor_release(x);
 }
-END_TEST
 
 /* ---- checkpoints ---------------------------------------------------------------------------- */
 
@@ -1772,7 +1727,8 @@ static Tensor *attend(MultiHeadAttention *attention, Tensor *x) {
 static const char *const attention_names[] = {"W_q.weight", "W_q.bias", "W_k.weight", "W_k.bias",
                                               "W_v.weight", "W_v.bias", "W_o.weight", "W_o.bias"};
 
-START_TEST(models_there_and_back) {
+CASE("checkpoint", .setup = setup, .teardown = teardown)
+TEST(models_there_and_back) {
     MultiHeadAttention *one = attention_new(3);
     MultiHeadAttention *other = attention_new(3);
     MultiHeadAttention *lazy = attention_new(0);
@@ -1808,9 +1764,8 @@ START_TEST(models_there_and_back) {
     tensor_release(x);
     tensor_dict_free(dict);
 }
-END_TEST
 
-START_TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
+TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
     Linear *linear = nn_linear_new(3, 2, true);
     Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
     ck_assert(nn_save(linear, "x.safetensors") && nn_load(lazy, "x.safetensors"));
@@ -1826,10 +1781,9 @@ START_TEST(a_lazy_model_is_printed_as_what_it_has_loaded) {
     nn_free(linear);
     nn_free(lazy);
 }
-END_TEST
 
 /* Backward fails if loading has overwritten a parameter that it reads. */
-START_TEST(loading_is_a_write_in_place) {
+TEST(loading_is_a_write_in_place) {
     Linear *linear = nn_linear_new(2, 1, false);
     Tensor *x = ag_requires_grad(tensor_ones(SHAPE(1, 2)));
     ck_assert(nn_save(linear, "x.safetensors"));
@@ -1843,9 +1797,8 @@ START_TEST(loading_is_a_write_in_place) {
     tensor_release(x);
     nn_free(linear);
 }
-END_TEST
 
-START_TEST(two_models_in_one_file) {
+TEST(two_models_in_one_file) {
     Linear *a = nn_linear_new(2, 3, true);
     Linear *b = nn_linear_new(3, 2, false);
     Linear *c = nn_linear_new(2, 3, true);
@@ -1872,7 +1825,6 @@ START_TEST(two_models_in_one_file) {
     nn_free(c);
     nn_free(d);
 }
-END_TEST
 
 /* Loads the dict, expects this error message, and checks that the module has not changed. */
 static void expect_no_fit(void *module, TensorDict *dict, const char *sentence) {
@@ -1903,7 +1855,7 @@ static void expect_names(const char *what, char *const *names, int n, const char
 
 /* torch's load_state_dict(strict=False): what has a name on both sides is loaded, the rest is
  * listed, in the order of the model and of the file. */
-START_TEST(a_load_that_is_not_strict) {
+TEST(a_load_that_is_not_strict) {
     static const char *const missing[] = {"W_k.weight", "W_k.bias", "W_o.weight", "W_o.bias"};
     static const char *const unexpected[] = {"W_q.gain", "head.weight"};
     MultiHeadAttention *from = attention_new(3);
@@ -1937,10 +1889,9 @@ START_TEST(a_load_that_is_not_strict) {
     nn_free(from);
     nn_free(to);
 }
-END_TEST
 
 /* As in PyTorch, another shape is an error, strict or not; so is another type. Nothing changes. */
-START_TEST(what_no_load_accepts) {
+TEST(what_no_load_accepts) {
     Linear *linear = nn_linear_new(2, 3, true);
     Tensor *before = tensor_clone(linear->bias);
     TensorDict *dict = tensor_dict_new();
@@ -1974,11 +1925,10 @@ START_TEST(what_no_load_accepts) {
     tensor_dict_free(dict);
     nn_free(linear);
 }
-END_TEST
 
 /* A parameter that was let go can be neither overwritten nor read. Then the load changes no other
  * parameter, either. */
-START_TEST(a_model_that_was_let_go) {
+TEST(a_model_that_was_let_go) {
     Linear *linear = nn_linear_new(3, 2, true);
     Linear *other = nn_linear_new(3, 2, true);
     TensorDict *dict = tensor_dict_new();
@@ -2007,10 +1957,9 @@ START_TEST(a_model_that_was_let_go) {
     nn_free(linear);
     nn_free(other);
 }
-END_TEST
 
 /* A parameter is loaded from a transposed view of itself. */
-START_TEST(a_dict_may_hold_views_of_the_model) {
+TEST(a_dict_may_hold_views_of_the_model) {
     Linear *linear = nn_linear_new(3, 3, false);
     TensorDict *dict = tensor_dict_new();
     Tensor *view = tensor_as_strided(linear->weight, SHAPE(3, 3), (int64_t[]){1, 3}, 0);
@@ -2021,9 +1970,8 @@ START_TEST(a_dict_may_hold_views_of_the_model) {
     RELEASE(view, turned);
     nn_free(linear);
 }
-END_TEST
 
-START_TEST(models_that_do_not_fit) {
+TEST(models_that_do_not_fit) {
     MultiHeadAttention *attention = attention_new(3);
     MultiHeadAttention *lazy = attention_new(0);
     Linear *linear = nn_linear_new(3, 2, true);
@@ -2058,7 +2006,6 @@ START_TEST(models_that_do_not_fit) {
     nn_free(lazy);
     nn_free(linear);
 }
-END_TEST
 
 /* A parameter without a shape pattern takes any shape, but only a float type. */
 typedef struct {
@@ -2067,7 +2014,7 @@ typedef struct {
 } Bare;
 static const ModuleClass bare_class = {"Bare", sizeof(Bare), NULL, NULL};
 
-START_TEST(lazy_with_a_shape) {
+TEST(lazy_with_a_shape) {
     Bare *bare = nn_module_new(&bare_class);
     ck_assert(nn_add_lazy_parameter(bare, "w", &bare->w, SHAPE(2, NN_LAZY)));
     ck_assert_ptr_null(bare->w);
@@ -2082,9 +2029,8 @@ START_TEST(lazy_with_a_shape) {
     tensor_dict_free(dict);
     nn_free(bare);
 }
-END_TEST
 
-START_TEST(lazy_without_a_rule) {
+TEST(lazy_without_a_rule) {
     Bare *bare = nn_module_new(&bare_class);
     nn_add_parameter(bare, "w", &bare->w, NULL);
     TensorDict *dict = tensor_dict_new();
@@ -2098,9 +2044,8 @@ START_TEST(lazy_without_a_rule) {
     tensor_dict_free(dict);
     nn_free(bare);
 }
-END_TEST
 
-START_TEST(checkpoint_errors) {
+TEST(checkpoint_errors) {
     MultiHeadAttention *lazy = attention_new(0);
     TensorDict *dict = tensor_dict_new();
     char prefix[129];
@@ -2129,9 +2074,8 @@ START_TEST(checkpoint_errors) {
     tensor_dict_free(dict);
     nn_free(lazy);
 }
-END_TEST
 
-START_TEST(paths_of_parameters) {
+TEST(paths_of_parameters) {
     static const char name[] = "a_name_of_23_characters";
     char path[600];
     Bare *root = nn_module_new(&bare_class);
@@ -2159,47 +2103,7 @@ START_TEST(paths_of_parameters) {
     nn_free(stranger);
     nn_free(root);
 }
-END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------ */
 
-int main(void) {
-    Suite *suite = suite_create("files");
-    TCase *npy = add_case(suite, "npy", setup, teardown);
-    add_tests(npy, npy_round_trips, npy_keeps_every_bit);
-    tcase_add_loop_test(npy, npy_is_numpys, 0, COUNT(npy_golden));
-    add_tests(npy, npy_headers_as_python_would_read_them, npy_of_nothing_in_fortran_order);
-    tcase_add_loop_test(npy, npy_wrong_headers, 0, COUNT(npy_wrong));
-    add_tests(npy, npy_of_other_kinds, npy_wrong_beginnings);
-    add_tests(add_case(suite, "dict", setup, teardown), dicts, a_dict_with_other_names,
-              dict_errors);
-    TCase *safetensors = add_case(suite, "safetensors", setup, teardown);
-    add_tests(safetensors, safetensors_round_trips, safetensors_is_pythons, safetensors_of_nothing,
-              safetensors_headers_of_any_json, safetensors_names_of_all_lengths, bools_of_any_byte);
-    tcase_add_loop_test(safetensors, safetensors_wrong_headers, 0, COUNT(safetensors_wrong));
-    tcase_add_loop_test(safetensors, safetensors_of_other_types, 0, 2);
-    tcase_add_test(safetensors, an_entry_that_is_not_read);
-    tcase_add_test(safetensors, files_of_other_kinds);
-    tcase_add_test(safetensors, safetensors_of_16_bit_floats);
-    tcase_add_loop_test(safetensors, every_16_bit_float_is_exact, 0, 4);
-    tcase_add_loop_test(safetensors, safetensors_of_other_writers, 0, 2);
-    add_tests(safetensors, safetensors_skips_any_value, safetensors_wrong_lengths,
-              safetensors_with_too_much_metadata);
-    TCase *disk = add_case(suite, "disk", setup, teardown);
-    add_tests(disk, a_failed_write_leaves_the_old_file, a_full_disk_leaves_the_old_file,
-              what_is_saved_is_on_the_disk, a_killed_writer_leaves_the_old_file,
-              a_writer_that_is_alive_is_not_disturbed, a_thread_that_saves_is_not_disturbed,
-              a_name_as_long_as_can_be, where_nothing_can_be_written,
-              a_header_without_memory_leaves_the_old_file, a_header_that_is_too_long,
-              files_of_ones_own, a_file_of_ones_own_that_grows_too_large, what_can_be_written,
-              where_nothing_may_be_written, rights_of_what_is_written, links_are_followed,
-              links_that_lead_nowhere_are_followed, loops_of_links_are_refused,
-              a_file_keeps_its_owner, devices_and_pipes, files_in_memory, what_cannot_be_read);
-    TCase *checkpoint = add_case(suite, "checkpoint", setup, teardown);
-    add_tests(checkpoint, models_there_and_back, a_lazy_model_is_printed_as_what_it_has_loaded,
-              loading_is_a_write_in_place, two_models_in_one_file, a_load_that_is_not_strict,
-              what_no_load_accepts, a_model_that_was_let_go, a_dict_may_hold_views_of_the_model,
-              models_that_do_not_fit, lazy_with_a_shape, lazy_without_a_rule, checkpoint_errors,
-              paths_of_parameters);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("files"); }

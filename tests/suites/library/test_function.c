@@ -145,9 +145,10 @@ static int lines_of_the_tape(void) {
 
 /* ---- values and gradients -------------------------------------------------------------------- */
 
+CASE("gradients")
 /* An op of one's own among the others: values, gradients, lines. What it applies itself is not on
  * the tape. */
-START_TEST(a_function_is_an_op_like_any_other) {
+TEST(a_function_is_an_op_like_any_other) {
     Tensor *a = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     Tensor *b = LEAF(SHAPE(2), 3, -1);
     const int64_t before = tensor_live();
@@ -172,9 +173,8 @@ START_TEST(a_function_is_an_op_like_any_other) {
     ck_assert_int_eq(tensor_live(), before + 2); /* the two gradients */
     RELEASE(a, b);
 }
-END_TEST
 
-START_TEST(an_input_needs_no_gradient) {
+TEST(an_input_needs_no_gradient) {
     Tensor *a = tensor_ones(SHAPE(2));
     Tensor *b = LEAF(SHAPE(2), 3, -1);
     ck_assert(tape_begin());
@@ -186,10 +186,9 @@ START_TEST(an_input_needs_no_gradient) {
     tape_end();
     RELEASE(a, b);
 }
-END_TEST
 
 /* The same tensor twice in one call, and the function twice in one tape. */
-START_TEST(gradients_of_all_uses_are_added) {
+TEST(gradients_of_all_uses_are_added) {
     Tensor *x = LEAF(SHAPE(2), 2, 3);
     ck_assert(tape_begin());
     Tensor *y = ag_call(&scaled, 2, (Tensor *[]){x, x}, NULL); /* x^3 */
@@ -202,7 +201,6 @@ START_TEST(gradients_of_all_uses_are_added) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* y = data[0] + x where the mask holds, else data[1]: an int64, a bool and a float input. */
 static Tensor *chosen_forward(const AgCall *call) {
@@ -217,7 +215,7 @@ static void chosen_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
 }
 static const AgFunction chosen = {"chosen", NULL, NULL, chosen_forward, chosen_backward};
 
-START_TEST(inputs_may_have_different_types) {
+TEST(inputs_may_have_different_types) {
     Tensor *index = tensor_from_int64s(SHAPE(2), (int64_t[]){5, 7});
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *mask = tensor_from_bools(SHAPE(2), (bool[]){true, false});
@@ -231,7 +229,6 @@ START_TEST(inputs_may_have_different_types) {
     tape_end();
     RELEASE(index, x, mask);
 }
-END_TEST
 
 /* An integer result, or a function without a backward: the result has no gradient. */
 static Tensor *rank_forward(const AgCall *call) { return tensor_retain(ag_argmax(call->in[0], 0)); }
@@ -240,7 +237,7 @@ static Tensor *three_forward(const AgCall *call) {
     return tensor_full(SHAPE(2), 3);
 }
 
-START_TEST(a_result_may_have_no_gradient) {
+TEST(a_result_may_have_no_gradient) {
     static const AgFunction rank = {"rank", NULL, NULL, rank_forward, same_backward};
     static const AgFunction fixed = {"fixed", NULL, NULL, own_exp_forward, NULL};
     static const AgFunction three = {"three", NULL, NULL, three_forward, same_backward};
@@ -256,10 +253,9 @@ START_TEST(a_result_may_have_no_gradient) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* The result is a view of the input, with a line of its own; a copy would be a third tensor. */
-START_TEST(forward_may_return_an_input) {
+TEST(forward_may_return_an_input) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = ag_call(&same, 1, &x, NULL);
@@ -272,12 +268,11 @@ START_TEST(forward_may_return_an_input) {
     ck_assert_int_eq(x->refs, 1);
     tensor_release(x);
 }
-END_TEST
 
 /* A result that the program holds on to, and returns again: the lines do not share it. */
 static Tensor *constant_forward(const AgCall *call) { return tensor_retain(call->data); }
 
-START_TEST(forward_may_return_what_the_program_holds) {
+TEST(forward_may_return_what_the_program_holds) {
     static const AgFunction constant = {"constant", NULL, NULL, constant_forward, same_backward};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *held = tensor_ones(SHAPE(2));
@@ -290,10 +285,9 @@ START_TEST(forward_may_return_what_the_program_holds) {
     ck_assert_int_eq(held->refs, 1);
     RELEASE(x, held);
 }
-END_TEST
 
 /* dy is empty, so backward is not called. */
-START_TEST(an_empty_result_has_gradients_of_zeros) {
+TEST(an_empty_result_has_gradients_of_zeros) {
     Plan plan = {0};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -304,7 +298,6 @@ START_TEST(an_empty_result_has_gradients_of_zeros) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- tapes ----------------------------------------------------------------------------------- */
 
@@ -338,7 +331,8 @@ static void long_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
     dx[0] = tensor_retain(y);
 }
 
-START_TEST(what_a_function_applies_is_not_recorded) {
+CASE("tapes")
+TEST(what_a_function_applies_is_not_recorded) {
     static const AgFunction many = {"many", NULL, NULL, long_forward, long_backward};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     int depth = 5;
@@ -356,7 +350,6 @@ START_TEST(what_a_function_applies_is_not_recorded) {
     ck_assert_int_eq(tensor_live(), before + 1);
     tensor_release(x);
 }
-END_TEST
 
 /* Tapes that a function leaves open end with it; a tape_end too many ends none of the caller's. */
 static Tensor *careless_forward(const AgCall *call) {
@@ -366,7 +359,7 @@ static Tensor *careless_forward(const AgCall *call) {
     return y;
 }
 
-START_TEST(the_tapes_of_the_caller_stay) {
+TEST(the_tapes_of_the_caller_stay) {
     static const AgFunction careless = {"careless", NULL, NULL, careless_forward, same_backward};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -380,9 +373,8 @@ START_TEST(the_tapes_of_the_caller_stay) {
     FAILS(ag_neg(x), "neg: no tape is open: call tape_begin or tape_begin_no_grad first");
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(a_no_grad_tape_owns_the_result_alone) {
+TEST(a_no_grad_tape_owns_the_result_alone) {
     Plan plan = {0};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin_no_grad());
@@ -394,9 +386,8 @@ START_TEST(a_no_grad_tape_owns_the_result_alone) {
     EXPECT_ELEMENTS(y, 2, 4);
     RELEASE(y, x);
 }
-END_TEST
 
-START_TEST(a_result_may_be_kept) {
+TEST(a_result_may_be_kept) {
     Plan plan = {0};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin_no_grad() && tape_begin());
@@ -413,10 +404,9 @@ START_TEST(a_result_may_be_kept) {
     tape_end();
     RELEASE(y, x);
 }
-END_TEST
 
 /* Backward reads inputs and result, so their elements stay until then. */
-START_TEST(what_is_let_go_stays_for_backward) {
+TEST(what_is_let_go_stays_for_backward) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *a = ag_scale(x, 3);
@@ -433,9 +423,8 @@ START_TEST(what_is_let_go_stays_for_backward) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(what_backward_reads_must_not_change) {
+TEST(what_backward_reads_must_not_change) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     for (int i = 0; i < 2; i++) {
         ck_assert(tape_begin());
@@ -456,12 +445,12 @@ START_TEST(what_backward_reads_must_not_change) {
     ck_assert_ptr_null(x->grad);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
+CASE("mistakes")
 /* After an error nothing is recorded, no gradient has changed, no tensor is left. */
-START_TEST(a_mistake_is_one_sentence) {
+LOOP_TEST(a_mistake_is_one_sentence, MISTAKES) {
     Plan plan = {.mistake = _i};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = LEAF(SHAPE(2), 3, 4);
@@ -494,7 +483,6 @@ START_TEST(a_mistake_is_one_sentence) {
     tape_end();
     RELEASE(x, w);
 }
-END_TEST
 
 /* dx[1] is left out, and in[1] needs it; a dx for in[0], which needs none, is ignored. */
 static void half_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
@@ -502,7 +490,7 @@ static void half_backward(const AgCall *call, Tensor *dy, Tensor **dx) {
     dx[0] = tensor_retain(dy);
 }
 
-START_TEST(a_missing_gradient_is_named) {
+TEST(a_missing_gradient_is_named) {
     static const AgFunction half = {"half", NULL, NULL, scaled_forward, half_backward};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *c = tensor_ones(SHAPE(2));
@@ -514,9 +502,8 @@ START_TEST(a_missing_gradient_is_named) {
     tape_end();
     RELEASE(x, c);
 }
-END_TEST
 
-START_TEST(arguments_are_checked) {
+TEST(arguments_are_checked) {
     static const AgFunction nameless = {NULL, NULL, NULL, same_forward, same_backward};
     static const AgFunction valueless = {"valueless", NULL, NULL, NULL, same_backward};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
@@ -541,7 +528,6 @@ START_TEST(arguments_are_checked) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- checked and shown ----------------------------------------------------------------------- */
 
@@ -551,7 +537,8 @@ static Tensor *call_scaled(Tensor **in, void *unused) {
     return ag_call(&scaled, 2, in, NULL);
 }
 
-START_TEST(gradcheck_tells_right_from_wrong) {
+CASE("shown")
+TEST(gradcheck_tells_right_from_wrong) {
     Plan right = {NO_MISTAKE, 0, 0}, wrong = {BACKWARD_WRONG, 0, 0};
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     Tensor *b = LEAF(SHAPE(2), 0.5, -0.3);
@@ -562,9 +549,8 @@ START_TEST(gradcheck_tells_right_from_wrong) {
                       ", the difference quotient ");
     RELEASE(x, b);
 }
-END_TEST
 
-START_TEST(a_printed_tape_names_the_function) {
+TEST(a_printed_tape_names_the_function) {
     Plan plan = {0};
     char *text = NULL;
     size_t size;
@@ -582,14 +568,13 @@ START_TEST(a_printed_tape_names_the_function) {
     free(text);
     tensor_release(x);
 }
-END_TEST
 
 static void expect_part(const char *text, const char *part) {
     ck_assert_msg(strstr(text, part) != NULL, "%s is not in %s", part, text);
 }
 
 /* The line of a function is run again and differentiated, and the check of a wrong one fails. */
-START_TEST(a_tape_as_json_shows_the_function) {
+LOOP_TEST(a_tape_as_json_shows_the_function, 2) {
     Plan plan = {.mistake = _i ? BACKWARD_WRONG : NO_MISTAKE};
     char *text = NULL;
     size_t size;
@@ -616,7 +601,6 @@ START_TEST(a_tape_as_json_shows_the_function) {
     free(text);
     RELEASE(again, dx[0], x);
 }
-END_TEST
 
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
@@ -643,8 +627,9 @@ static void look(const AgCall *call, Tensor *dy, Tensor **dx) {
     else tensor_release(twice);
 }
 
+CASE("hooks")
 /* The backward of exp may write over its dy; the hook sees dy as it was. */
-START_TEST(a_hook_may_change_dx) {
+TEST(a_hook_may_change_dx) {
     Seen seen = {.does = DOUBLES}, other = {.does = LOOKS};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -666,11 +651,10 @@ START_TEST(a_hook_may_change_dx) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* A slice adds to the gradient of x in place, where other lines have added theirs; a hook sees the
  * part of its line alone. */
-START_TEST(a_hook_sees_the_gradient_of_its_line) {
+TEST(a_hook_sees_the_gradient_of_its_line) {
     Seen seen = {.does = LOOKS};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -683,9 +667,8 @@ START_TEST(a_hook_sees_the_gradient_of_its_line) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(a_line_with_many_inputs_has_a_hook) {
+TEST(a_line_with_many_inputs_has_a_hook) {
     Seen seen = {.does = DOUBLES};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *c = tensor_ones(SHAPE(2));
@@ -698,9 +681,8 @@ START_TEST(a_line_with_many_inputs_has_a_hook) {
     tape_end();
     RELEASE(x, c);
 }
-END_TEST
 
-START_TEST(mistakes_of_hooks) {
+TEST(mistakes_of_hooks) {
     Seen seen = {.does = FORGETS};
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     FAILS(tape_register_hook(0, look, &seen),
@@ -722,27 +704,5 @@ START_TEST(mistakes_of_hooks) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("function");
-    add_tests(add_framed_case(suite, "gradients"), a_function_is_an_op_like_any_other,
-              an_input_needs_no_gradient, gradients_of_all_uses_are_added,
-              inputs_may_have_different_types, a_result_may_have_no_gradient,
-              forward_may_return_an_input, forward_may_return_what_the_program_holds,
-              an_empty_result_has_gradients_of_zeros);
-    TCase *tapes = add_framed_case(suite, "tapes");
-    add_tests(tapes, what_a_function_applies_is_not_recorded, the_tapes_of_the_caller_stay,
-              a_no_grad_tape_owns_the_result_alone, a_result_may_be_kept,
-              what_is_let_go_stays_for_backward, what_backward_reads_must_not_change);
-    TCase *mistakes = add_framed_case(suite, "mistakes");
-    tcase_add_loop_test(mistakes, a_mistake_is_one_sentence, 0, MISTAKES);
-    add_tests(mistakes, a_missing_gradient_is_named, arguments_are_checked);
-    TCase *shown = add_framed_case(suite, "shown");
-    add_tests(shown, gradcheck_tells_right_from_wrong, a_printed_tape_names_the_function);
-    tcase_add_loop_test(shown, a_tape_as_json_shows_the_function, 0, 2);
-    TCase *hooks = add_framed_case(suite, "hooks");
-    add_tests(hooks, a_hook_may_change_dx, a_hook_sees_the_gradient_of_its_line,
-              a_line_with_many_inputs_has_a_hook, mistakes_of_hooks);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("function"); }

@@ -345,7 +345,14 @@ static void check_case(const TensorDict *file, const char *function, int i) {
     for (int k = 0; k < c.n; k++) tensor_release(c.in[k]);
 }
 
-START_TEST(what_torch_computes) {
+static int number_of_ops(void) {
+    int ops = 0;
+    while (op_rows[ops].name) ops++;
+    return ops;
+}
+
+CASE("numbers")
+LOOP_TEST(what_torch_computes, COUNT(contract)) {
     const Row *row = &contract[_i];
     if (row->suite || has_no_numbers(row->name)) return;
     TensorDict *file = open_golden(row->name);
@@ -353,13 +360,13 @@ START_TEST(what_torch_computes) {
     for (int i = 0; i < count_cases(file); i++) check_case(file, row->name, i);
     tensor_dict_free(file);
 }
-END_TEST
 
 /* ---- do the goldens cover what they should? -------------------------------------------------- */
 
+CASE("cover")
 /* Every differentiable function must have golden values and gradients in both types, for views and
  * for empty inputs. */
-START_TEST(every_gradient_has_views_and_empty_inputs_in_both_types) {
+LOOP_TEST(every_gradient_has_views_and_empty_inputs_in_both_types, COUNT(contract)) {
     const char *function = contract[_i].name;
     const Op *op = contract[_i].suite || strncmp(function, "ag_", 3) ? NULL : find_op(function + 3);
     if (!op || !op->backward || has_no_numbers(function)) return;
@@ -381,7 +388,6 @@ START_TEST(every_gradient_has_views_and_empty_inputs_in_both_types) {
                       "%s in %s: %s", function, tensor_dtype_name(type),
                       "no golden of a gradient, a view or no elements");
 }
-END_TEST
 
 static const char *const headers[] = {"tensor/tensor.h", "autograd/autograd.h", "nn/nn.h"};
 
@@ -393,14 +399,13 @@ static const Row *row_of(const char *name) {
 
 static bool in_ci(void) { return getenv("CI") && *getenv("CI"); }
 
-START_TEST(every_op_has_a_golden) {
+LOOP_TEST(every_op_has_a_golden, number_of_ops()) {
     const char *name = format("ag_%s", op_rows[_i].name);
     ck_assert_msg(!in_ci() || !has_no_numbers(name),
                   "%s has no golden numbers: run tests/golden/generate.py %s", name, name);
 }
-END_TEST
 
-START_TEST(ops_without_a_golden_are_named) {
+TEST(ops_without_a_golden_are_named) {
     char names[2000] = "";
     for (const OpRow *row = op_rows; row->name; row++) {
         char name[64];
@@ -410,9 +415,8 @@ START_TEST(ops_without_a_golden_are_named) {
     if (!*names) return;
     left_out(format("no golden numbers yet, tests/golden/generate.py makes them:%s", names));
 }
-END_TEST
 
-START_TEST(every_golden_is_used_and_no_name_comes_twice) {
+TEST(every_golden_is_used_and_no_name_comes_twice) {
     DIR *folder = opendir("tests/golden/functions");
     ck_assert_msg(folder != NULL, "run me from the root of the repository");
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
@@ -425,7 +429,6 @@ START_TEST(every_golden_is_used_and_no_name_comes_twice) {
     for (int i = 0; i < COUNT(contract); i++)
         ck_assert_msg(row_of(contract[i].name) == &contract[i], "%s twice", contract[i].name);
 }
-END_TEST
 
 /* Does the line contain the text as a whole name? Lines of comments do not count. */
 static bool line_has(const char *line, const char *text) {
@@ -446,7 +449,7 @@ static bool file_has(const char *path, const char *text) {
     return found;
 }
 
-START_TEST(what_is_tested_elsewhere_is_called_there) {
+LOOP_TEST(what_is_tested_elsewhere_is_called_there, COUNT(contract)) {
     const Row *row = &contract[_i];
     char suite[128], text[128];
     if (!row->suite) return;
@@ -458,7 +461,6 @@ START_TEST(what_is_tested_elsewhere_is_called_there) {
     snprintf(text, sizeof text, "tests/golden/%s", row->file);
     ck_assert_msg(access(text, R_OK) == 0, "no %s", text);
 }
-END_TEST
 
 /* The next public function that the text declares or defines: "tensor_zeros(". */
 static const char *next_function(const char **at, char *name, size_t size) {
@@ -479,7 +481,7 @@ static const char *next_function(const char **at, char *name, size_t size) {
     return NULL;
 }
 
-START_TEST(every_public_function_is_listed) {
+LOOP_TEST(every_public_function_is_listed, COUNT(headers)) {
     static char text[1 << 16], name[64];
     FILE *file = fopen(headers[_i], "r");
     ck_assert_msg(file != NULL, "run me from the root of the repository");
@@ -494,30 +496,14 @@ START_TEST(every_public_function_is_listed) {
             name, headers[_i]);
     ck_assert_uint_gt(found, 20);
 }
-END_TEST
 
-START_TEST(what_is_to_come_has_not_come_yet) {
+TEST(what_is_to_come_has_not_come_yet) {
     for (int i = 0; later[i]; i++)
         for (int k = 0; k < COUNT(headers); k++)
             ck_assert_msg(!file_has(headers[k], later[i]), "%s has come: test it", later[i]);
 }
-END_TEST
 
 /* Also by hand, where no script gives it one; Check's own limit is 4 seconds. */
-START_TEST(every_suite_has_a_limit_of_time) { ck_assert_ptr_nonnull(getenv("CK_DEFAULT_TIMEOUT")); }
-END_TEST
+TEST(every_suite_has_a_limit_of_time) { ck_assert_ptr_nonnull(getenv("CK_DEFAULT_TIMEOUT")); }
 
-int main(void) {
-    Suite *suite = suite_create("golden");
-    tcase_add_loop_test(add_framed_case(suite, "numbers"), what_torch_computes, 0, COUNT(contract));
-    TCase *cover = add_framed_case(suite, "cover");
-    add_loop_tests(cover, COUNT(contract), every_gradient_has_views_and_empty_inputs_in_both_types,
-                   what_is_tested_elsewhere_is_called_there);
-    int ops = 0;
-    while (op_rows[ops].name) ops++;
-    tcase_add_loop_test(cover, every_op_has_a_golden, 0, ops);
-    add_tests(cover, ops_without_a_golden_are_named, every_golden_is_used_and_no_name_comes_twice);
-    tcase_add_loop_test(cover, every_public_function_is_listed, 0, COUNT(headers));
-    add_tests(cover, what_is_to_come_has_not_come_yet, every_suite_has_a_limit_of_time);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("golden"); }

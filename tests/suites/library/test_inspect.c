@@ -13,7 +13,14 @@
 
 /* ---- the lines ------------------------------------------------------------------------------- */
 
-START_TEST(lines_are_those_of_tape_print) {
+static int number_of_ops(void) {
+    int ops = 0;
+    while (all_ops[ops]) ops++;
+    return ops;
+}
+
+CASE("lines")
+TEST(lines_are_those_of_tape_print) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     TapeLine line;
     ck_assert(!tape_line(0, &line));
@@ -45,10 +52,9 @@ START_TEST(lines_are_those_of_tape_print) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* The argument that a line shows. */
-START_TEST(a_line_has_its_number) {
+TEST(a_line_has_its_number) {
     static const struct {
         const char *op, *argument;
         double number;
@@ -72,16 +78,14 @@ START_TEST(a_line_has_its_number) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(every_op_has_a_text) {
+LOOP_TEST(every_op_has_a_text, number_of_ops()) {
     const OpText *text = all_ops[_i]->text;
     ck_assert_ptr_nonnull(text);
     ck_assert_int_eq(strncmp(text->call, "ag_", 3), 0);
     ck_assert(text->shapes && *text->shapes && text->value && *text->value && text->gradient &&
               *text->gradient);
 }
-END_TEST
 
 /* ---- the vector-Jacobian product and the forward, of every op -------------------------------- */
 
@@ -153,13 +157,12 @@ static void check_line(const Sample *s) {
     release_all(in, s->n);
 }
 
-START_TEST(a_line_computes_what_backward_adds_and_its_result_again) {
+LOOP_TEST(a_line_computes_what_backward_adds_and_its_result_again, number_of_ops()) {
     for (const Sample *s = samples(); s->op; s++)
         if (!strcmp(s->op, all_ops[_i]->name)) check_line(s);
 }
-END_TEST
 
-START_TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {
+TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *wrong = tensor_ones(SHAPE(3));
     Tensor *dx[1];
@@ -190,7 +193,6 @@ START_TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {
     tape_end();
     RELEASE(wrong, x, again);
 }
-END_TEST
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
@@ -280,7 +282,8 @@ static void write_sample(const Sample *s, DType dtype, int constant, double tole
     release_all(in, s->n);
 }
 
-START_TEST(the_json_of_every_op_has_its_gradients_as_sums_of_terms) {
+CASE("json")
+LOOP_TEST(the_json_of_every_op_has_its_gradients_as_sums_of_terms, number_of_ops()) {
     for (const Sample *s = samples(); s->op; s++) {
         if (strcmp(s->op, all_ops[_i]->name)) continue;
         /* First no float is a constant, then each in turn. The op `to` goes to float32 and back. */
@@ -290,10 +293,9 @@ START_TEST(the_json_of_every_op_has_its_gradients_as_sums_of_terms) {
         write_sample(s, F32, -1, 1e-5);
     }
 }
-END_TEST
 
 /* Multi-head attention with lengths and dropout, one x for all three inputs. */
-START_TEST(the_json_of_attention) {
+LOOP_TEST(the_json_of_attention, 2) {
     const MultiHeadAttentionConfig config = {
         .num_hiddens = 6, .num_heads = 3, .dropout = 0.25, .fused = _i};
     MultiHeadAttention *attention = nn_multi_head_attention_new(config);
@@ -314,12 +316,11 @@ START_TEST(the_json_of_attention) {
     RELEASE(lens, x);
     nn_free(attention);
 }
-END_TEST
 
 /* Names of 16 letters of two bytes, which is cut, and of bytes that are no UTF-8: one that
  * continues nothing, "/" in two bytes, a surrogate, a letter that ends too early, Latin-1. The
  * reader refuses a text that is not UTF-8. */
-START_TEST(names_are_written_as_utf8) {
+TEST(names_are_written_as_utf8) {
     static const struct {
         const char *name, *written;
     } rows[] = {{"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
@@ -349,7 +350,6 @@ START_TEST(names_are_written_as_utf8) {
         tensor_release(x);
     }
 }
-END_TEST
 
 /* The reason for element i of input k of the first line of that op; NULL if there are terms. */
 static const char *reason(const Json *json, const char *op, int64_t k, int64_t i) {
@@ -358,7 +358,7 @@ static const char *reason(const Json *json, const char *op, int64_t k, int64_t i
     return json_at(json_get(json_at(json_get(line, "backward"), k), "jacobian"), i)->text;
 }
 
-START_TEST(the_reasons_for_zeros) {
+TEST(the_reasons_for_zeros) {
     Tensor *scores = LEAF(SHAPE(1, 1, 3, 3), 1, 2, 3, 4, 5, 6, 900, 0, 900);
     Tensor *lens = tensor_from_int64s(SHAPE(1, 3), (int64_t[]){2, 1, 3});
     Tensor *x = LEAF(SHAPE(2), -1, 1);
@@ -385,9 +385,8 @@ START_TEST(the_reasons_for_zeros) {
     tape_end();
     RELEASE(scores, lens, x);
 }
-END_TEST
 
-START_TEST(a_weight_of_zero_is_the_reason_for_a_zero_of_a_product) {
+TEST(a_weight_of_zero_is_the_reason_for_a_zero_of_a_product) {
     Tensor *a = LEAF(SHAPE(1, 2), 0, 1);
     Tensor *b = LEAF(SHAPE(2, 1), 3, 4);
     ck_assert(tape_begin());
@@ -400,9 +399,8 @@ START_TEST(a_weight_of_zero_is_the_reason_for_a_zero_of_a_product) {
     tape_end();
     RELEASE(a, b);
 }
-END_TEST
 
-START_TEST(nan_and_infinity_are_written) {
+LOOP_TEST(nan_and_infinity_are_written, 2) {
     Tensor *x = tensor_zeros_of(SHAPE(3), _i ? F32 : F64);
     tensor_set(x, (double)NAN, 0);
     tensor_set(x, (double)INFINITY, 1);
@@ -420,7 +418,6 @@ START_TEST(nan_and_infinity_are_written) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- the check of a line: numbers of any size ------------------------------------------------ */
 
@@ -441,7 +438,7 @@ static double check_of(const Json *json, int64_t line, int64_t k, const char *ke
     return number && number->kind == JSON_NUMBER ? number->number : (double)NAN;
 }
 
-START_TEST(a_check_steps_as_far_as_the_number_is_large) {
+LOOP_TEST(a_check_steps_as_far_as_the_number_is_large, 9) {
     static const double sizes[] = {1e-9, 1, 1e5, 1e6, 1e7, 1e9, 1e12, 1e20, 1e60};
     const double s = sizes[_i];
     Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 2);
@@ -467,7 +464,6 @@ START_TEST(a_check_steps_as_far_as_the_number_is_large) {
     tape_end();
     RELEASE(x, w);
 }
-END_TEST
 
 static Tensor *own_relu(const AgCall *call) { return tensor_retain(ag_relu(call->in[0])); }
 
@@ -477,7 +473,7 @@ static void five_dy(const AgCall *call, Tensor *dy, Tensor **dx) {
 }
 
 /* Differences check no slope between the two of a kink, and all others of the line. */
-START_TEST(a_kink_is_not_a_wrong_rule) {
+TEST(a_kink_is_not_a_wrong_rule) {
     static const AgFunction steep = {"steep", NULL, NULL, own_relu, five_dy};
     Tensor *x = LEAF(SHAPE(3), 0, 1, -1);
     Tensor *zero = LEAF(SHAPE(1), 0);
@@ -497,10 +493,9 @@ START_TEST(a_kink_is_not_a_wrong_rule) {
     tape_end();
     RELEASE(zero, x);
 }
-END_TEST
 
 /* 1 beside 10^20; a softmax of numbers whose neighbours are 1/8 away; an infinity. */
-START_TEST(a_check_says_what_differences_cannot_tell) {
+TEST(a_check_says_what_differences_cannot_tell) {
     Tensor *a = LEAF(SHAPE(2), 1, 1e20);
     Tensor *b = LEAF(SHAPE(2), 1e20, 1);
     Tensor *x = LEAF(SHAPE(2), 1e15, 1e15 + 1);
@@ -522,9 +517,9 @@ START_TEST(a_check_says_what_differences_cannot_tell) {
     tape_end();
     RELEASE(a, b, x, inf);
 }
-END_TEST
 
-START_TEST(a_tape_that_keeps_gradients_keeps_values) {
+CASE("lines")
+TEST(a_tape_that_keeps_gradients_keeps_values) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     tape_keep_grads(true);
@@ -539,13 +534,13 @@ START_TEST(a_tape_that_keeps_gradients_keeps_values) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 static void expect_no_json(FILE *file, const char *sentence) {
     FAILS(tape_write_json(file), sentence);
 }
 
-START_TEST(a_tape_that_cannot_be_written_is_an_error) {
+CASE("json")
+TEST(a_tape_that_cannot_be_written_is_an_error) {
     static const char no_gradient[] =
         "tape_write_json: no result on an open recording tape has a gradient: call "
         "tape_keep_grads before the ops and ag_backward after them";
@@ -580,9 +575,9 @@ START_TEST(a_tape_that_cannot_be_written_is_an_error) {
     fclose(file);
     RELEASE(x, large, huge);
 }
-END_TEST
 
-START_TEST(a_tape_of_more_than_a_megabyte_is_an_error) {
+CASE("large", .is_long = true)
+TEST(a_tape_of_more_than_a_megabyte_is_an_error) {
     Tensor *x = ag_requires_grad(tensor_rand(SHAPE(350)));
     FILE *file = tmpfile();
     ck_assert(tape_begin());
@@ -597,9 +592,9 @@ START_TEST(a_tape_of_more_than_a_megabyte_is_an_error) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(a_full_disk_is_an_error) {
+CASE("json")
+TEST(a_full_disk_is_an_error) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     FILE *file = has_full_disk() ? fopen("/dev/full", "w") : NULL;
     ck_assert(tape_begin());
@@ -610,28 +605,5 @@ START_TEST(a_full_disk_is_an_error) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("inspect");
-    TCase *lines = add_framed_case(suite, "lines");
-    int ops = 0;
-    while (all_ops[ops]) ops++;
-    add_tests(lines, lines_are_those_of_tape_print, a_line_has_its_number);
-    add_loop_tests(lines, ops, every_op_has_a_text,
-                   a_line_computes_what_backward_adds_and_its_result_again);
-    add_tests(lines, a_line_that_is_not_there_or_has_no_gradient_is_an_error,
-              a_tape_that_keeps_gradients_keeps_values);
-    TCase *json = add_framed_case(suite, "json");
-    tcase_add_loop_test(json, the_json_of_every_op_has_its_gradients_as_sums_of_terms, 0, ops);
-    tcase_add_loop_test(json, the_json_of_attention, 0, 2);
-    add_tests(json, names_are_written_as_utf8, the_reasons_for_zeros,
-              a_weight_of_zero_is_the_reason_for_a_zero_of_a_product);
-    tcase_add_loop_test(json, nan_and_infinity_are_written, 0, 2); /* in both types */
-    tcase_add_loop_test(json, a_check_steps_as_far_as_the_number_is_large, 0, 9);
-    add_tests(json, a_kink_is_not_a_wrong_rule, a_check_says_what_differences_cannot_tell,
-              a_tape_that_cannot_be_written_is_an_error, a_full_disk_is_an_error);
-    tcase_add_test(mark_long(add_framed_case(suite, "large")),
-                   a_tape_of_more_than_a_megabyte_is_an_error);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("inspect"); }

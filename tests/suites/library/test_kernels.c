@@ -75,9 +75,10 @@ static const char *const NAMES[] = {"plain", "neon"};
 static const char *const NAMES[] = {"plain", "baseline", "avx2", "avx512"};
 #endif
 
+CASE("walk", .setup = setup)
 /* Fails if an instruction set has a kernel that is not listed above. (Attention, additive scores,
  * AdamW and sums of rows are tested below, products in test_products.c.) */
-START_TEST(the_list_is_complete) {
+TEST(the_list_is_complete) {
     const size_t core = CORE_FIELD(gather), more = MORE_FIELD(attention);
     for (int t = 1; t < table_count; t++) {
         int filled = 0, listed = 0;
@@ -92,7 +93,6 @@ START_TEST(the_list_is_complete) {
     }
     for (int t = 0; t < table_count; t++) ck_assert_str_eq(tables[t]->name, NAMES[t]);
 }
-END_TEST
 
 /* ---- a trial: one kernel, one size, the same operands for every table ------------------------ */
 
@@ -209,7 +209,7 @@ static void try_entry(const Entry *entry, int64_t n, bool special, bool in_place
     }
 }
 
-START_TEST(fast_kernels_agree_with_the_plain_ones) {
+LOOP_TEST(fast_kernels_agree_with_the_plain_ones, COUNT(entries)) {
     static const int64_t sizes[] = {0, 1, 2, 3, 15, 16, 17, 31, 32, 33, 37, 64, 100};
     const Entry *entry = &entries[_i];
     for (int i = 0; i < COUNT(sizes); i++)
@@ -223,13 +223,11 @@ START_TEST(fast_kernels_agree_with_the_plain_ones) {
             try_entry(entry, sizes[i], round % 2, rows && round > 1);
         }
 }
-END_TEST
 
-START_TEST(long_rows_agree) {
+LOOP_TEST(long_rows_agree, COUNT(entries)) {
     static const int64_t sizes[] = {1023, 1024, 1025, 4095, 4096, 4097, MOST};
     for (int i = 0; i < COUNT(sizes); i++) try_entry(&entries[_i], sizes[i], false, false);
 }
-END_TEST
 
 /* ---- kernels of other forms ------------------------------------------------------------------ */
 
@@ -254,7 +252,8 @@ static float *floats_drawn(int64_t n, double low, double high) {
     return x;
 }
 
-START_TEST(columns_are_summed) {
+CASE("others", .setup = setup)
+LOOP_TEST(columns_are_summed, 10) {
     static const int64_t counts[] = {0, 1, 2, 31, 32, 33, 100, 4095, 4096, 4097};
     static const int64_t widths[] = {1, 10, 63, 64, 65, 130};
     const int64_t rows = counts[_i], most = rows * 130;
@@ -284,9 +283,8 @@ START_TEST(columns_are_summed) {
     free(mean);
     free(scale);
 }
-END_TEST
 
-START_TEST(adamw_steps) {
+TEST(adamw_steps) {
     enum { N = 37 };
     const AdamWStep numbers = {0.9, 0.99, 1e-8, 0.999, 0.01, 1.2};
     for (int t = 1; t < table_count; t++) {
@@ -309,11 +307,10 @@ START_TEST(adamw_steps) {
                   agrees((double)v[1][i], (double)v[0][i], 1e-6));
     }
 }
-END_TEST
 
 /* Many numbers of queries, keys and hidden units. A dy of 0 must not hide a NaN or an infinity in
  * q, k or w. */
-START_TEST(additive_scores_and_their_gradients) {
+TEST(additive_scores_and_their_gradients) {
     enum { Q = 3, K = 9 };
     static const int64_t sizes[] = {1, 7, 31, 32, 33, 100};
     for (int round = 0; round < COUNT(sizes) * 4; round++) {
@@ -352,7 +349,6 @@ START_TEST(additive_scores_and_their_gradients) {
         free(dy);
     }
 }
-END_TEST
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
@@ -533,11 +529,11 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     free(length);
 }
 
-START_TEST(attention_agrees) {
+CASE("attention", .setup = setup, .is_long = true)
+LOOP_TEST(attention_agrees, COUNT(heads)) {
     for (int parts = 0; parts < PARTS; parts++)
         try_head(heads[_i].Q, heads[_i].K, heads[_i].D, heads[_i].Dv, parts);
 }
-END_TEST
 
 /* ---- functions of float32 -------------------------------------------------------------------- */
 
@@ -604,9 +600,10 @@ static void check_function(int f, const float *x, int n) {
     }
 }
 
+CASE("accuracy", .setup = setup)
 /* For every sign and exponent, denormals, infinities and NaNs included: the smallest and the
  * largest mantissas, and one of 8,192 between them. */
-START_TEST(functions_are_good_to_an_ulp_or_two_on_every_exponent) {
+LOOP_TEST(functions_are_good_to_an_ulp_or_two_on_every_exponent, COUNT(FUNCTIONS)) {
     enum { EVERY = (1 << 23) / FUNCTION_N };
     float x[FUNCTION_N];
     for (uint32_t top = 0; top < 512; top++) {
@@ -620,10 +617,9 @@ START_TEST(functions_are_good_to_an_ulp_or_two_on_every_exponent) {
         check_function(_i, x, FUNCTION_N);
     }
 }
-END_TEST
 
 /* Evenly spaced x, in the range where most results are not 0, 1 or infinity. */
-START_TEST(functions_are_good_to_an_ulp_or_two_in_between) {
+LOOP_TEST(functions_are_good_to_an_ulp_or_two_in_between, COUNT(FUNCTIONS)) {
     static const double end[] = {104.5, 10, 1.5};
     float x[FUNCTION_N];
     for (int round = 0; round < 600; round++) {
@@ -631,7 +627,6 @@ START_TEST(functions_are_good_to_an_ulp_or_two_in_between) {
         check_function(_i, x, FUNCTION_N);
     }
 }
-END_TEST
 
 static float exp_of(const Kernels *table, float x) {
     float y[8], row[8];
@@ -643,7 +638,7 @@ static float exp_of(const Kernels *table, float x) {
 
 /* ln(FLT_MAX) = 88.7228391117..., which rounds to the float 0x1.62e43p+6; e^-103.97 is half the
  * smallest denormal. */
-START_TEST(exp_at_its_ends) {
+TEST(exp_at_its_ends) {
     for (int t = 0; t < table_count; t++) {
         const Kernels *k = tables[t];
         ck_assert(exp_of(k, 0.0f) == 1.0f && exp_of(k, -0.0f) == 1.0f);
@@ -659,13 +654,12 @@ START_TEST(exp_at_its_ends) {
         ck_assert(exp_of(k, -104.0f) == 0);
     }
 }
-END_TEST
 
 /* ---- accuracy -------------------------------------------------------------------------------- */
 
 /* Every lane of a block adds 128 such numbers, and every addition rounds in the same direction: the
  * relative error is 1.0007e-6. A single running sum of floats would have an error of 1e-2. */
-START_TEST(long_sums_are_accurate) {
+TEST(long_sums_are_accurate) {
     enum { N = 1000000 };
     float *x = malloc((N + SLACK) * sizeof *x), sum;
     for (int i = 0; i < N; i++) x[i] = 0.1f;
@@ -676,12 +670,11 @@ START_TEST(long_sums_are_accurate) {
     }
     free(x);
 }
-END_TEST
 
 static const int64_t ROW_SIZES[] = {1, 2, 31, 32, 33, 100, 1023, 1025, 4096, 4097, 5000};
 
 /* With a mean of 1e4 and deviations of 1e-3, z must equal the z of the same floats in double. */
-START_TEST(a_large_mean_costs_no_digits) {
+TEST(a_large_mean_costs_no_digits) {
     static float x[5000 + SLACK], y[5000 + SLACK];
     for (int i = 0; i < COUNT(ROW_SIZES); i++)
         for (int t = 0; t < table_count; t++) {
@@ -699,10 +692,9 @@ START_TEST(a_large_mean_costs_no_digits) {
                 CHECK(fabs((double)y[j] - ((double)x[j] - exact) * want_scale) <= 4e-6);
         }
 }
-END_TEST
 
 /* The mean of equal numbers is exactly this number, so y is exactly b. */
-START_TEST(a_constant_row_is_normalised_to_zero) {
+TEST(a_constant_row_is_normalised_to_zero) {
     static const float values[] = {1234.567f, -0.1f, 1e30f, 3e-39f, 0};
     static float x[5000 + SLACK], y[5000 + SLACK];
     for (int t = 0; t < table_count; t++)
@@ -714,11 +706,10 @@ START_TEST(a_constant_row_is_normalised_to_zero) {
             for (int64_t j = 0; j < n; j++) CHECK(y[j] == 0);
         }
 }
-END_TEST
 
 /* Masked elements are not read: NaN there changes nothing. A row whose elements are all masked
  * becomes 0. */
-START_TEST(masked_elements_are_not_read) {
+TEST(masked_elements_are_not_read) {
     enum { N = 100 };
     float x[2][N + SLACK], window[N + SLACK], y[2][N + SLACK];
     bool keep[N + SLACK];
@@ -744,7 +735,6 @@ START_TEST(masked_elements_are_not_read) {
             CHECK(sum == 0 || fabs(sum - 1) < 1e-5);
         }
 }
-END_TEST
 
 /* ---- which table a program gets -------------------------------------------------------------- */
 
@@ -762,8 +752,9 @@ static void ask(const char *wanted, char *chosen, char *best) {
     ck_assert_int_eq(pclose(answer), 0);
 }
 
+CASE("walk", .setup = setup)
 /* If the CPU cannot run the table, or if the name is unknown, the best table is chosen. */
-START_TEST(the_environment_chooses_the_table) {
+TEST(the_environment_chooses_the_table) {
     char chosen[20], best[20];
     ask("", chosen, best);
     ck_assert_str_eq(chosen, best);
@@ -777,29 +768,8 @@ START_TEST(the_environment_chooses_the_table) {
         ck_assert_str_eq(chosen, NAMES[i < most ? i : most]);
     }
 }
-END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------- */
-
-static Suite *kernels_suite(void) {
-    Suite *suite = suite_create("kernels");
-    TCase *walk = add_case(suite, "walk", setup, NULL);
-    tcase_add_test(walk, the_list_is_complete);
-    add_loop_tests(walk, COUNT(entries), fast_kernels_agree_with_the_plain_ones, long_rows_agree);
-    tcase_add_test(walk, the_environment_chooses_the_table);
-    TCase *others = add_case(suite, "others", setup, NULL);
-    tcase_add_loop_test(others, columns_are_summed, 0, 10);
-    add_tests(others, adamw_steps, additive_scores_and_their_gradients);
-    TCase *accuracy = add_case(suite, "accuracy", setup, NULL);
-    add_loop_tests(accuracy, COUNT(FUNCTIONS),
-                   functions_are_good_to_an_ulp_or_two_on_every_exponent,
-                   functions_are_good_to_an_ulp_or_two_in_between);
-    add_tests(accuracy, exp_at_its_ends, long_sums_are_accurate, a_large_mean_costs_no_digits,
-              a_constant_row_is_normalised_to_zero, masked_elements_are_not_read);
-    tcase_add_loop_test(mark_long(add_case(suite, "attention", setup, NULL)), attention_agrees, 0,
-                        COUNT(heads));
-    return suite;
-}
 
 int main(int argc, char **argv) {
     find_tables();
@@ -808,5 +778,5 @@ int main(int argc, char **argv) {
         return EXIT_SUCCESS;
     }
     program = argv[0];
-    return run_suite(kernels_suite());
+    return run_tests("kernels");
 }

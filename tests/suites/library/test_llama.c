@@ -156,8 +156,9 @@ static void load_block(Block *b, int model, TensorDict *file) {
     tensor_release(one);
 }
 
+CASE("llama")
 /* The numbers of generate_llama.py. */
-START_TEST(a_block_is_transformers) {
+LOOP_TEST(a_block_is_transformers, 2 * MODELS) {
     const int model = _i / 2;
     TensorDict *file = golden(_i % 2 ? F64 : F32);
     const double most = _i % 2 ? 1e-12 : 1e-5;
@@ -185,7 +186,6 @@ START_TEST(a_block_is_transformers) {
     nn_free(b);
     tensor_dict_free(file);
 }
-END_TEST
 
 /* ---- a model that writes ----------------------------------------------------------------------
  */
@@ -224,7 +224,7 @@ static Tensor *model_forward(Model *m, Tensor *tokens, KVCache **cache, Attentio
 
 /* Two prompts, of which the second is padded with 0 on the left, at once or token by token; with
  * positions that are counted from the first token of a text, or in which the padding counts. */
-START_TEST(a_padded_batch_writes_what_transformers_writes) {
+LOOP_TEST(a_padded_batch_writes_what_transformers_writes, 8) {
     const bool double_ = _i & 1, at_once = _i & 2, positions = _i & 4;
     TensorDict *file = golden(double_ ? F64 : F32);
     Model *m = model_new(file);
@@ -257,7 +257,6 @@ START_TEST(a_padded_batch_writes_what_transformers_writes) {
     nn_free(m);
     tensor_dict_free(file);
 }
-END_TEST
 
 /* ---- the cache ---------------------------------------------------------------------------------
  */
@@ -274,7 +273,7 @@ static MultiHeadAttention *attention_new(bool fused, bool rope) {
 
 /* Fed in parts of 3, 1, 2 and 1 positions, attention with a cache computes what it computes for all
  * positions at once: with and without fused, rope and a type of 4 bytes, and in a second text. */
-START_TEST(the_cache_changes_no_result) {
+LOOP_TEST(the_cache_changes_no_result, 8) {
     tensor_set_default_dtype(_i & 4 ? F32 : F64);
     MultiHeadAttention *attention = attention_new(_i & 1, _i & 2);
     KVCache *cache = nn_kv_cache_new(N + 2);
@@ -304,7 +303,6 @@ START_TEST(the_cache_changes_no_result) {
     nn_kv_cache_free(cache);
     nn_free(attention);
 }
-END_TEST
 
 /* Rows from `from` on and the keys before `to` of a part of a mask for N queries and N keys. */
 static Tensor *rows_of(Tensor *part, int64_t from, int64_t to) {
@@ -326,7 +324,7 @@ static AttentionMask mask_of(int parts) {
 }
 
 /* With a mask, and with a sliding window (of 3), the cache changes no result either. */
-START_TEST(a_mask_is_for_all_that_the_cache_has_seen) {
+LOOP_TEST(a_mask_is_for_all_that_the_cache_has_seen, 28) {
     static const int parts[] = {0, KEEP, LENGTHS, ROW_LENGTHS, BIAS, FLOATS, ALL_MASKS};
     const int part_of_mask = parts[_i / 4];
     const bool sliding = _i & 1;
@@ -357,10 +355,9 @@ START_TEST(a_mask_is_for_all_that_the_cache_has_seen) {
     nn_kv_cache_free(cache);
     nn_free(attention);
 }
-END_TEST
 
 /* The cache of a window has the size of the window, however long the text is. */
-START_TEST(a_window_forgets) {
+TEST(a_window_forgets) {
     MultiHeadAttention *attention = attention_new(true, true);
     KVCache *cache = nn_kv_cache_window_new(WINDOW);
     Tensor *x = tensor_randn(SHAPE(B, 60, C));
@@ -391,11 +388,10 @@ START_TEST(a_window_forgets) {
     nn_kv_cache_free(cache);
     nn_free(attention);
 }
-END_TEST
 
 /* Prompts of 4 and 2 positions, of which the second is padded on the right, and 3 more positions:
  * each sample has what it has alone. */
-START_TEST(positions_jump_over_padding) {
+LOOP_TEST(positions_jump_over_padding, 2) {
     static const int64_t place[B][N] = {{0, 1, 2, 3, 4, 5, 6}, {0, 1, 1, 1, 2, 3, 4}};
     static const bool padding[B][N] = {{0}, {0, 0, 1, 1}};
     MultiHeadAttention *attention = attention_new(_i, true);
@@ -426,10 +422,9 @@ START_TEST(positions_jump_over_padding) {
     nn_kv_cache_free(cache);
     nn_free(attention);
 }
-END_TEST
 
 /* Only the first call reads keys and values: later ones get others of that shape. */
-START_TEST(cross_attention_projects_its_keys_once) {
+LOOP_TEST(cross_attention_projects_its_keys_once, 2) {
     MultiHeadAttention *attention = attention_new(_i, false);
     KVCache *cache = nn_kv_cache_new(N);
     Tensor *x = tensor_randn(SHAPE(B, 4, C));
@@ -458,10 +453,9 @@ START_TEST(cross_attention_projects_its_keys_once) {
     nn_kv_cache_free(cache);
     nn_free(attention);
 }
-END_TEST
 
 /* base^(-2 i / D) / factor; a block of Llama above has the speeds of Llama 3.1. */
-START_TEST(the_speeds_of_pairs) {
+TEST(the_speeds_of_pairs) {
     Tensor *speeds = tensor_rope_linear(6, 1000, 4);
     Tensor *want = tensor_from_doubles(SHAPE(3), (double[]){0.25, 0.025, 0.0025});
     Tensor *none_scaled = tensor_rope_llama3(6, 1000, 4, 1e-9, 2e-9, 64);
@@ -482,9 +476,8 @@ START_TEST(the_speeds_of_pairs) {
           "rope_linear: D is 3, base 10 and factor 1: " MUST_BE);
     RELEASE(speeds, want, none_scaled, all_scaled);
 }
-END_TEST
 
-START_TEST(a_wrong_mask_or_position_is_named) {
+TEST(a_wrong_mask_or_position_is_named) {
     MultiHeadAttention *attention = attention_new(true, true);
     MultiHeadAttention *plain = attention_new(true, false);
     KVCache *cache = nn_kv_cache_new(5);
@@ -543,10 +536,9 @@ START_TEST(a_wrong_mask_or_position_is_named) {
     nn_free(attention);
     nn_free(plain);
 }
-END_TEST
 
 /* Positions that are turned together change no score: it depends on their distance. */
-START_TEST(rope_in_attention_knows_distances_alone) {
+TEST(rope_in_attention_knows_distances_alone) {
     MultiHeadAttention *attention = attention_new(true, true);
     Tensor *x = tensor_randn(SHAPE(B, 1, C));
     Tensor *same = tensor_view_expand(x, SHAPE(B, N, C));
@@ -569,9 +561,8 @@ START_TEST(rope_in_attention_knows_distances_alone) {
     RELEASE(x, same);
     nn_free(attention);
 }
-END_TEST
 
-START_TEST(a_wrong_cache_is_named) {
+TEST(a_wrong_cache_is_named) {
     MultiHeadAttention *attention = attention_new(true, true);
     MultiHeadAttention *other = attention_new(true, true);
     KVCache *cache = nn_kv_cache_new(4);
@@ -620,10 +611,9 @@ START_TEST(a_wrong_cache_is_named) {
     nn_free(attention);
     nn_free(other);
 }
-END_TEST
 
 /* What is wrong is refused where it is set, and the positions that were set before stay. */
-START_TEST(a_rope_that_is_refused_changes_nothing) {
+TEST(a_rope_that_is_refused_changes_nothing) {
     MultiHeadAttention *attention = attention_new(true, true);
     MultiHeadAttention *odd =
         nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 6, .num_heads = 2});
@@ -648,10 +638,9 @@ START_TEST(a_rope_that_is_refused_changes_nothing) {
     nn_free(attention);
     nn_free(odd);
 }
-END_TEST
 
 /* The first forward of an empty cache decides its batch, if it succeeds. */
-START_TEST(a_forward_that_is_refused_leaves_the_cache_empty) {
+TEST(a_forward_that_is_refused_leaves_the_cache_empty) {
     MultiHeadAttention *attention = attention_new(true, false);
     KVCache *cache = nn_kv_cache_new(4);
     Tensor *x = tensor_randn(SHAPE(2, 3, C));
@@ -682,20 +671,5 @@ START_TEST(a_forward_that_is_refused_leaves_the_cache_empty) {
     RELEASE(x, alone);
     nn_free(attention);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("llama");
-    TCase *tcase = add_framed_case(suite, "llama");
-    tcase_add_loop_test(tcase, a_block_is_transformers, 0, 2 * MODELS);
-    tcase_add_loop_test(tcase, a_padded_batch_writes_what_transformers_writes, 0, 8);
-    tcase_add_loop_test(tcase, the_cache_changes_no_result, 0, 8);
-    tcase_add_loop_test(tcase, a_mask_is_for_all_that_the_cache_has_seen, 0, 28);
-    tcase_add_loop_test(tcase, positions_jump_over_padding, 0, 2);
-    tcase_add_loop_test(tcase, cross_attention_projects_its_keys_once, 0, 2);
-    add_tests(tcase, a_window_forgets, the_speeds_of_pairs, a_wrong_mask_or_position_is_named);
-    add_tests(tcase, rope_in_attention_knows_distances_alone, a_wrong_cache_is_named,
-              a_rope_that_is_refused_changes_nothing,
-              a_forward_that_is_refused_leaves_the_cache_empty);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("llama"); }

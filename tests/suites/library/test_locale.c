@@ -123,13 +123,13 @@ static void write_errors(FILE *file) {
 static Write *const writers[] = {write_tensors, write_modules, write_tape, write_errors};
 enum { WRITERS = COUNT(writers) };
 
-START_TEST(every_text_has_a_point) { expect_the_same(writers[_i / 2], points[_i % 2]); }
-END_TEST
+CASE("texts", .setup = frame_setup, .teardown = point_teardown)
+LOOP_TEST(every_text_has_a_point, 2 * WRITERS) { expect_the_same(writers[_i / 2], points[_i % 2]); }
 
 /* ---- tensor_snprintf ------------------------------------------------------------------------- */
 
 /* Only numbers change: a comma of a word, a shape or a locale's point in a string stays. */
-START_TEST(only_the_points_of_numbers_change) {
+LOOP_TEST(only_the_points_of_numbers_change, 2) {
     char text[200], cut[9];
     const char *const point = points[_i];
     set_point(point);
@@ -143,11 +143,11 @@ START_TEST(only_the_points_of_numbers_change) {
     ck_assert_int_ge(tensor_snprintf(cut, sizeof cut, "%.1f %.9f", 0.5, 0.5), 15);
     ck_assert_int_eq(strncmp(cut, "0.5 ", 4), 0);
 }
-END_TEST
 
 /* ---- what is read ---------------------------------------------------------------------------- */
 
-START_TEST(files_are_read_and_written) {
+PROGRAM_CASE("files", .inner_setup = frame_setup, .inner_teardown = point_teardown)
+LOOP_TEST(files_are_read_and_written, 2) {
     Tensor *x = tensor_randn(SHAPE(2, 3));
     TensorDict *dict = tensor_dict_new();
     set_point(points[_i]);
@@ -162,15 +162,5 @@ START_TEST(files_are_read_and_written) {
     tensor_dict_free(dict);
     tensor_dict_free(again);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("locale");
-    TCase *tcase = add_case(suite, "texts", frame_setup, point_teardown);
-    tcase_add_loop_test(tcase, every_text_has_a_point, 0, 2 * WRITERS);
-    tcase_add_loop_test(tcase, only_the_points_of_numbers_change, 0, 2);
-    tcase = add_program_case(suite, "files");
-    tcase_add_checked_fixture(tcase, frame_setup, point_teardown);
-    tcase_add_loop_test(tcase, files_are_read_and_written, 0, 2);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("locale"); }

@@ -90,9 +90,10 @@ static double value_of(const Tensor *x, int64_t i) { return value_at(x, x->shape
 /* Every loop test draws this many cases. */
 enum { CASES = 300 };
 
+CASE("loops", .setup = setup, .teardown = frame_teardown)
 /* y = a + 2 b, where y is a view without repeats. The whole storage is compared, so that a write
  * between the elements of y is found. */
-START_TEST(elements_find_their_partners) {
+TEST(elements_find_their_partners) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
         Shape shape = draw_shape(6);
@@ -119,10 +120,9 @@ START_TEST(elements_find_their_partners) {
         RELEASE(y, a, b);
     }
 }
-END_TEST
 
 /* Two shapes that broadcast to a third: one of every pair of sizes may be 1. */
-START_TEST(map_elements_broadcasts) {
+TEST(map_elements_broadcasts) {
     for (int c = 0; c < CASES; c++) {
         Shape shape = draw_shape(6);
         Tensor *a = draw_view(draw_narrower(shape), F64, true);
@@ -140,9 +140,8 @@ START_TEST(map_elements_broadcasts) {
         RELEASE(minus, y, a, b);
     }
 }
-END_TEST
 
-START_TEST(broadcasting_is_numpys) {
+TEST(broadcasting_is_numpys) {
     static const struct {
         Shape a, b;
         bool fits;
@@ -167,11 +166,10 @@ START_TEST(broadcasting_is_numpys) {
         if (cases[i].fits) CHECK(shape_equal(both, cases[i].both));
     }
 }
-END_TEST
 
 /* A row kernel gets rows of the last dimension. A strided row must give the same bits as a
  * contiguous one. */
-START_TEST(rows_are_whole) {
+TEST(rows_are_whole) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
         Shape shape = draw_shape(5);
@@ -193,7 +191,6 @@ START_TEST(rows_are_whole) {
         RELEASE(x, y, dense, want);
     }
 }
-END_TEST
 
 /* Sums of x over some dimensions. A contiguous copy must give the same bits. */
 static void expect_sums(const Tensor *x, const bool *dims) {
@@ -221,7 +218,7 @@ static void expect_sums(const Tensor *x, const bool *dims) {
 
 /* The columns that stay together are neighbours, but not the last ones: a step back lies between.
  */
-START_TEST(sums_of_columns_that_run_backwards) {
+TEST(sums_of_columns_that_run_backwards) {
     Tensor *x = tensor_arange(0, 60, 1);
     const int64_t stride[TENSOR_MAX_DIMS] = {1, -6, 2};
     Tensor *view = tensor_view_make(x, SHAPE(3, 5, 3), stride, (float *)x->data + 24);
@@ -230,9 +227,8 @@ START_TEST(sums_of_columns_that_run_backwards) {
     expect_sums(view, (const bool[TENSOR_MAX_DIMS]){true, false, false});
     RELEASE(x, view);
 }
-END_TEST
 
-START_TEST(sums_along_any_dimensions) {
+TEST(sums_along_any_dimensions) {
     for (int c = 0; c < CASES; c++) {
         Tensor *x = draw_view(draw_shape(6), draw(2) ? F32 : F64, true);
         bool dims[TENSOR_MAX_DIMS];
@@ -241,9 +237,8 @@ START_TEST(sums_along_any_dimensions) {
         tensor_release(x);
     }
 }
-END_TEST
 
-START_TEST(sums_undo_broadcasting) {
+TEST(sums_undo_broadcasting) {
     for (int c = 0; c < CASES; c++) {
         Tensor *x = draw_view(draw_shape(6), F64, true);
         Shape shape = draw_narrower(x->shape);
@@ -261,9 +256,8 @@ START_TEST(sums_undo_broadcasting) {
         RELEASE(y, x);
     }
 }
-END_TEST
 
-START_TEST(reductions_along_one_dimension) {
+TEST(reductions_along_one_dimension) {
     for (int c = 0; c < CASES; c++) {
         Shape shape = draw_shape(5);
         if (shape.ndim == 0) continue;
@@ -287,7 +281,6 @@ START_TEST(reductions_along_one_dimension) {
         RELEASE(y, x);
     }
 }
-END_TEST
 
 /* c = (..., M, K) (..., K, N): batches broadcast; matrices of any strides. */
 static void expect_matmul(const Tensor *c, const Tensor *start, const Tensor *a, const Tensor *b) {
@@ -312,7 +305,7 @@ static void expect_matmul(const Tensor *c, const Tensor *start, const Tensor *a,
     }
 }
 
-START_TEST(matmul_of_batches) {
+TEST(matmul_of_batches) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
         Shape batch = draw_shape(3), sa = draw_narrower(batch), sb = draw_narrower(batch);
@@ -328,10 +321,9 @@ START_TEST(matmul_of_batches) {
         RELEASE(c0, a, b);
     }
 }
-END_TEST
 
 /* One matrix each, with a start of any strides, in a result of another shape. */
-START_TEST(products_of_matrices) {
+TEST(products_of_matrices) {
     for (int c = 0; c < CASES; c++) {
         const DType dtype = draw(2) ? F32 : F64;
         const int64_t m = draw(6), n = draw(6), k = draw(6);
@@ -350,7 +342,6 @@ START_TEST(products_of_matrices) {
         RELEASE(c0, matrix, start, a, b);
     }
 }
-END_TEST
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
@@ -388,7 +379,7 @@ static bool view_exists(const Tensor *x, Shape shape) {
 
 /* tensor_view_reshape must return a view with the same elements if there is such a view, else NULL.
  */
-START_TEST(reshape_views_wherever_it_can) {
+TEST(reshape_views_wherever_it_can) {
     int views = 0, copies = 0;
     for (int c = 0; c < 4 * CASES; c++) {
         Tensor *x = draw_view(draw_shape(5), I64, true);
@@ -411,10 +402,9 @@ START_TEST(reshape_views_wherever_it_can) {
     ck_assert_int_gt(views, CASES / 4); /* both happened often */
     ck_assert_int_gt(copies, CASES / 4);
 }
-END_TEST
 
 /* Compares permute, transpose, narrow and expand with index arithmetic. */
-START_TEST(views_are_index_arithmetic) {
+TEST(views_are_index_arithmetic) {
     for (int c = 0; c < CASES; c++) {
         Shape shape = draw_shape(4), wide = shape;
         shape.dim[shape.ndim++] = 1 + draw(4);
@@ -449,16 +439,7 @@ START_TEST(views_are_index_arithmetic) {
         RELEASE(x, turned, part, upright, whole);
     }
 }
-END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------- */
 
-int main(void) {
-    Suite *suite = suite_create("loops");
-    add_tests(add_case(suite, "loops", setup, frame_teardown), elements_find_their_partners,
-              map_elements_broadcasts, broadcasting_is_numpys, rows_are_whole,
-              sums_of_columns_that_run_backwards, sums_along_any_dimensions, sums_undo_broadcasting,
-              reductions_along_one_dimension, matmul_of_batches, products_of_matrices,
-              reshape_views_wherever_it_can, views_are_index_arithmetic);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("loops"); }

@@ -74,8 +74,9 @@ static Net *net_new(void) {
 
 enum { ADAPTERS = 9 };
 
+CASE("module", .setup = frame_setup_float, .teardown = frame_teardown)
 /* A walk also visits parameters that are added during the walk. */
-START_TEST(parameters_may_be_added_on_the_way) {
+TEST(parameters_may_be_added_on_the_way) {
     static Tensor *adapters[ADAPTERS];
     Net *net = net_new();
     int n = 0;
@@ -89,9 +90,8 @@ START_TEST(parameters_may_be_added_on_the_way) {
     ck_assert_int_eq(parameter_slots(net, NULL, 0), 5 + ADAPTERS);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(parameters_come_in_state_dict_order) {
+TEST(parameters_come_in_state_dict_order) {
     Net *net = net_new();
     /* A module's own parameters come before its children's, as in PyTorch. */
     Tensor *order[] = {net->a, net->b, net->first->weight, net->first->bias, net->second->weight};
@@ -112,9 +112,8 @@ START_TEST(parameters_come_in_state_dict_order) {
     ck_assert_str_eq(net->first->weight->name, "first.weight");
     nn_free(net);
 }
-END_TEST
 
-START_TEST(a_path_that_leads_nowhere) {
+TEST(a_path_that_leads_nowhere) {
     Net *net = net_new();
     const char *paths[] = {"c",        "third.weight", "first.weight.weight",
                            "first.",   ".first.bias",  "first.c",
@@ -129,9 +128,8 @@ START_TEST(a_path_that_leads_nowhere) {
     FAILS(nn_parameter(net, NULL), "parameter: the path is NULL");
     nn_free(net);
 }
-END_TEST
 
-START_TEST(training_goes_all_the_way_down) {
+TEST(training_goes_all_the_way_down) {
     MultiHeadAttention *heads = nn_multi_head_attention_new(
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .dropout = 0.5});
     ck_assert(heads->module.training && heads->attention->dropout->module.training);
@@ -142,9 +140,8 @@ START_TEST(training_goes_all_the_way_down) {
     ck_assert(heads->attention->dropout->module.training && !heads->module.training);
     nn_free(heads);
 }
-END_TEST
 
-START_TEST(zeroed_gradients_are_absent) {
+TEST(zeroed_gradients_are_absent) {
     Net *net = net_new();
     tape_begin();
     ck_assert(ag_backward(ag_add(ag_sum(net->a), ag_sum(net->first->weight))));
@@ -157,18 +154,16 @@ START_TEST(zeroed_gradients_are_absent) {
     ck_assert_ptr_null(net->first->weight->grad);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(a_tensor_held_twice_counts_once) {
+TEST(a_tensor_held_twice_counts_once) {
     Net *net = net_new();
     int64_t n = nn_num_parameters(net);
     ck_assert(nn_set_parameter(net, &net->b, tensor_retain(net->a)));
     ck_assert_int_eq(nn_num_parameters(net), n - 5);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(results_are_kept_past_the_tape) {
+TEST(results_are_kept_past_the_tape) {
     Net *net = net_new();
     tape_begin();
     Tensor *first = ag_scale(net->a, 2);
@@ -186,9 +181,8 @@ START_TEST(results_are_kept_past_the_tape) {
     FAILS(nn_keep_result(net, &net->a, net->a), "keep_result: the field is no kept result of Net");
     nn_free(net);
 }
-END_TEST
 
-START_TEST(names_are_checked) {
+TEST(names_are_checked) {
     Net *net = net_new();
     Tensor *slot;
     FAILS(nn_add_parameter(net, "a", &slot, tensor_ones(SHAPE(1))),
@@ -207,10 +201,9 @@ START_TEST(names_are_checked) {
           "add_parameter: \"\" is no name: it needs 1 to 31 bytes, no dot among them");
     nn_free(net);
 }
-END_TEST
 
 /* After a failed call its name and its field can be used again. */
-START_TEST(a_refused_parameter_leaves_no_trace) {
+TEST(a_refused_parameter_leaves_no_trace) {
     Net *net = net_new();
     Tensor *slot = NULL;
     int before = parameter_slots(net, NULL, 0);
@@ -221,9 +214,8 @@ START_TEST(a_refused_parameter_leaves_no_trace) {
     ck_assert_ptr_eq(nn_parameter(net, "c"), slot);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(what_a_module_refuses) {
+TEST(what_a_module_refuses) {
     Net *net = net_new();
     Tensor *slot;
     FAILS(nn_add_parameter(net, "c", NULL, tensor_ones(SHAPE(1))),
@@ -252,9 +244,8 @@ START_TEST(what_a_module_refuses) {
     FAILS(nn_module_new(&(ModuleClass){"Small", 1, NULL, NULL}),
           "module_new: a class needs the size of a struct that begins with Module");
 }
-END_TEST
 
-START_TEST(a_child_has_one_parent) {
+TEST(a_child_has_one_parent) {
     Net *net = net_new();
     Module *outer = nn_module_new(&outer_class);
     FAILS(nn_add_child(outer, "stolen", net->first), "add_child: Linear is in a tree already");
@@ -270,10 +261,9 @@ START_TEST(a_child_has_one_parent) {
     ck_assert_int_eq(destroyed, 1);
     nn_free(NULL);
 }
-END_TEST
 
 /* A name on a printed tape has at most 31 characters; a longer path is cut at the beginning. */
-START_TEST(a_deep_path_keeps_its_end) {
+TEST(a_deep_path_keeps_its_end) {
     void *root = nn_linear_new(NN_LAZY, 2, false);
     Linear *leaf = root;
     const char *links[] = {"the_innermost_of_all", "middle", "outermost"};
@@ -292,10 +282,9 @@ START_TEST(a_deep_path_keeps_its_end) {
     tensor_release(x);
     nn_free(root);
 }
-END_TEST
 
 /* While an error is pending, every function fails, keeps the error, and frees what it took over. */
-START_TEST(a_pending_error_stays) {
+TEST(a_pending_error_stays) {
     Net *net = net_new();
     Linear *orphan = nn_linear_new(1, 1, false);
     Tensor *late = tensor_ones(SHAPE(1));
@@ -338,9 +327,8 @@ START_TEST(a_pending_error_stays) {
     ck_assert_ptr_null(nn_module_done(net)); /* and this frees net */
     expect_error("the first error");
 }
-END_TEST
 
-START_TEST(a_null_module_is_named) {
+TEST(a_null_module_is_named) {
     AttentionMask mask = NO_MASK;
     nn_linear_forward(NULL, NULL);
     expect_error("linear: the module is NULL");
@@ -395,12 +383,11 @@ START_TEST(a_null_module_is_named) {
     expect_error("add_child: the module is NULL");
     nn_free(outer);
 }
-END_TEST
 
 /* ---- does the loss reach every parameter? ------------------------------------------------- */
 
 /* The forward leaves out the second layer and detaches a parameter. */
-START_TEST(parameters_that_the_loss_does_not_reach) {
+TEST(parameters_that_the_loss_does_not_reach) {
     Net *net = net_new();
     Tensor *x = ones(SHAPE(4, 2));
     tape_begin();
@@ -421,10 +408,9 @@ START_TEST(parameters_that_the_loss_does_not_reach) {
     tensor_release(x);
     nn_free(net);
 }
-END_TEST
 
 /* Attention with lazy layers; its output projection W_o is never called. */
-START_TEST(layers_that_nobody_called) {
+TEST(layers_that_nobody_called) {
     MultiHeadAttention *attention = nn_multi_head_attention_new(
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = 2, .bias = true});
     Tensor *x = ones(SHAPE(1, 2, 3));
@@ -440,10 +426,9 @@ START_TEST(layers_that_nobody_called) {
     tensor_release(x);
     nn_free(attention);
 }
-END_TEST
 
 /* A list of very many names is cut in the error message. */
-START_TEST(very_many_parameters_that_are_not_reached) {
+TEST(very_many_parameters_that_are_not_reached) {
     Module *outer = nn_module_new(&outer_class);
     char expected[1024] = "check_connected: the loss does not reach ";
     for (int i = 0; i < 50; i++) {
@@ -461,7 +446,6 @@ START_TEST(very_many_parameters_that_are_not_reached) {
     tensor_release(x);
     nn_free(outer);
 }
-END_TEST
 
 /* ---- print ------------------------------------------------------------------------------- */
 
@@ -524,7 +508,7 @@ static void print_modules(FILE *file) {
     for (int i = 0; i < 6; i++) print_and_free(nn_dropout_new(p[i]), file);
 }
 
-START_TEST(modules_print_as_python_prints_them) {
+TEST(modules_print_as_python_prints_them) {
     FILE *printed = tmpfile();
     FILE *expected = fopen("tests/golden/nn_print.txt", "r");
     ck_assert(printed && expected);
@@ -542,7 +526,6 @@ START_TEST(modules_print_as_python_prints_them) {
     fclose(printed);
     fclose(expected);
 }
-END_TEST
 
 static void print_with_settings(const void *module, FILE *file) {
     (void)module;
@@ -550,7 +533,7 @@ static void print_with_settings(const void *module, FILE *file) {
 }
 
 /* If a module has children, its settings are printed on a line of their own. */
-START_TEST(settings_and_children) {
+TEST(settings_and_children) {
     const ModuleClass kind = {"Both", sizeof(Module), print_with_settings, NULL};
     Module *both = nn_module_new(&kind);
     nn_add_child(both, "drop", nn_dropout_new(0.5));
@@ -563,9 +546,8 @@ START_TEST(settings_and_children) {
     ck_assert_str_eq(text, "Both(\n  heads=2\n  (drop): Dropout(p=0.5, inplace=False)\n)\n");
     fclose(file);
 }
-END_TEST
 
-START_TEST(floats_print_as_python_writes_them) {
+TEST(floats_print_as_python_writes_them) {
     static const double x[] = {
         0.1,        1e-05, 1, -0.0, 1e15, 1e16, 0.25, 1e-4, -2.5e-7, 1. / 3.0, (double)INFINITY,
         (double)NAN};
@@ -581,9 +563,8 @@ START_TEST(floats_print_as_python_writes_them) {
                            "0.3333333333333333 inf nan ");
     fclose(file);
 }
-END_TEST
 
-START_TEST(printing_to_a_full_disk) {
+TEST(printing_to_a_full_disk) {
     FILE *full = fopen("/dev/full", "w");
     if (!full) return;
     setvbuf(full, NULL, _IONBF, 0);
@@ -592,11 +573,11 @@ START_TEST(printing_to_a_full_disk) {
     fclose(full);
     nn_free(linear);
 }
-END_TEST
 
 /* ---- linear ------------------------------------------------------------------------------ */
 
-START_TEST(linear_draws_pytorchs_weights_to_the_bit) {
+CASE("layers", .setup = frame_setup_float, .teardown = frame_teardown)
+LOOP_TEST(linear_draws_pytorchs_weights_to_the_bit, 2) {
     const int sizes[] = {1, 2, 3, 5, 6, 7, 10, 11, 20, 48, 100, 300};
     DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
@@ -609,7 +590,6 @@ START_TEST(linear_draws_pytorchs_weights_to_the_bit) {
         nn_free(linear);
     }
 }
-END_TEST
 
 /* The bits of all elements, as generate_nn.py sums them up. */
 static int64_t checksum(const Tensor *x) {
@@ -621,7 +601,7 @@ static int64_t checksum(const Tensor *x) {
     return (int64_t)(sum % (UINT64_C(1) << 53));
 }
 
-START_TEST(fifty_linear_layers_have_pytorchs_bits) {
+LOOP_TEST(fifty_linear_layers_have_pytorchs_bits, 2) {
     tensor_set_default_dtype(_i ? F64 : F32);
     Tensor *expected = golden(_i ? "fifty_float64_checksums" : "fifty_float32_checksums");
     tensor_manual_seed(50);
@@ -634,9 +614,8 @@ START_TEST(fifty_linear_layers_have_pytorchs_bits) {
     }
     tensor_release(expected);
 }
-END_TEST
 
-START_TEST(linear_forward_and_backward) {
+TEST(linear_forward_and_backward) {
     Linear *linear = nn_linear_new(4, 5, true);
     nn_set_parameter(linear, &linear->weight, golden("linear_weight"));
     nn_set_parameter(linear, &linear->bias, golden("linear_bias"));
@@ -653,10 +632,9 @@ START_TEST(linear_forward_and_backward) {
     RELEASE(x, dy);
     nn_free(linear);
 }
-END_TEST
 
 /* The first input sets the size; then the layer draws the same numbers as an eager layer. */
-START_TEST(a_lazy_linear_draws_at_its_first_forward) {
+TEST(a_lazy_linear_draws_at_its_first_forward) {
     Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
     ck_assert_ptr_null(lazy->weight);
     ck_assert_int_eq(nn_num_parameters(lazy), 0);
@@ -680,9 +658,8 @@ START_TEST(a_lazy_linear_draws_at_its_first_forward) {
     tensor_release(x);
     nn_free(lazy);
 }
-END_TEST
 
-START_TEST(linear_mistakes) {
+TEST(linear_mistakes) {
     FAILS(nn_linear_new(-2, 3, false),
           "linear: in_features is -2 and out_features 3: a size must not be negative");
     FAILS(nn_linear_new(NN_LAZY, -1, false),
@@ -708,11 +685,10 @@ START_TEST(linear_mistakes) {
     nn_free(linear);
     nn_free(lazy);
 }
-END_TEST
 
 /* A lazy layer must get both its weight and its bias. With only a weight its bias would be missing;
  * a bias alone would be overwritten by the draw. */
-START_TEST(a_lazy_linear_is_given_both_or_neither) {
+TEST(a_lazy_linear_is_given_both_or_neither) {
     Tensor *x = ones(SHAPE(2, 3));
     for (int given = 0; given < 2; given++) {
         Linear *lazy = nn_linear_new(NN_LAZY, 2, true);
@@ -731,11 +707,10 @@ START_TEST(a_lazy_linear_is_given_both_or_neither) {
     }
     tensor_release(x);
 }
-END_TEST
 
 /* With in = 0 the output is the bias, which is 0. Without rows or with out = 0 the output has no
  * elements. */
-START_TEST(linear_of_nothing) {
+TEST(linear_of_nothing) {
     Linear *no_inputs = nn_linear_new(0, 3, true);
     Linear *no_outputs = nn_linear_new(3, 0, true);
     Tensor *narrow = ones(SHAPE(2, 0));
@@ -753,11 +728,10 @@ START_TEST(linear_of_nothing) {
     nn_free(no_inputs);
     nn_free(no_outputs);
 }
-END_TEST
 
 /* ---- embedding, layer norm, positional encoding --------------------------------------------- */
 
-START_TEST(embedding_draws_pytorchs_numbers) {
+LOOP_TEST(embedding_draws_pytorchs_numbers, 2) {
     const int sizes[] = {2, 5, 50};
     DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
@@ -770,9 +744,8 @@ START_TEST(embedding_draws_pytorchs_numbers) {
         nn_free(embedding);
     }
 }
-END_TEST
 
-START_TEST(embedding_forward_and_backward) {
+TEST(embedding_forward_and_backward) {
     tensor_set_default_dtype(F64);
     tensor_manual_seed(11);
     Embedding *embedding = nn_embedding_new(4, 3);
@@ -792,9 +765,8 @@ START_TEST(embedding_forward_and_backward) {
     RELEASE(index, dy);
     nn_free(embedding);
 }
-END_TEST
 
-START_TEST(layer_norm_forward_and_backward) {
+TEST(layer_norm_forward_and_backward) {
     LayerNorm *norm = nn_layer_norm_new(SHAPE(3, 4));
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tensor_get(norm->weight, i, 3), 1);
     ck_assert_double_eq(tensor_get(norm->bias, 2, 1), 0);
@@ -817,10 +789,9 @@ START_TEST(layer_norm_forward_and_backward) {
     RELEASE(x, dy);
     nn_free(norm);
 }
-END_TEST
 
 /* The op may return x itself. */
-START_TEST(layer_norm_may_get_x_back) {
+TEST(layer_norm_may_get_x_back) {
     Tensor *x = tensor_randn(SHAPE(40, 5));
     Tensor *copy = tensor_clone(x);
     Tensor *dw[2];
@@ -835,9 +806,8 @@ START_TEST(layer_norm_may_get_x_back) {
     ck_assert(tensor_allclose(dw[0], dw[1], 0, 0));
     RELEASE(dw[0], dw[1], x, copy);
 }
-END_TEST
 
-START_TEST(layer_norm_needs_sizes) {
+TEST(layer_norm_needs_sizes) {
     Shape nine = SHAPE(1);
     nine.ndim = 9;
     FAILS(nn_layer_norm_new(SCALAR),
@@ -847,9 +817,8 @@ START_TEST(layer_norm_needs_sizes) {
     ck_assert_ptr_null(nn_layer_norm_new(nine));
     expect_error_like("layer_norm: normalized_shape is (1, ", "it needs 1 to 8 sizes");
 }
-END_TEST
 
-START_TEST(rms_norm_forward_and_backward) {
+TEST(rms_norm_forward_and_backward) {
     RMSNorm *norm = nn_rms_norm_new(SHAPE(3, 4));
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tensor_get(norm->weight, i, 3), 1);
     ck_assert_double_eq(norm->eps, AG_EPS_OF_TYPE);
@@ -872,10 +841,9 @@ START_TEST(rms_norm_forward_and_backward) {
     RELEASE(x, dy);
     nn_free(norm);
 }
-END_TEST
 
 /* Of a row of zeros only eps is left: PyTorch's None is 2^-23 in float32, 2^-52 in float64. */
-START_TEST(the_eps_of_rms_norm_is_that_of_the_type) {
+TEST(the_eps_of_rms_norm_is_that_of_the_type) {
     for (int type = F32; type <= F64; type++) {
         Tensor *x = ag_requires_grad(tensor_zeros_of(SHAPE(3), (DType)type));
         tape_begin();
@@ -886,11 +854,10 @@ START_TEST(the_eps_of_rms_norm_is_that_of_the_type) {
         tensor_release(x);
     }
 }
-END_TEST
 
 /* Compares every 37th of 1000 places. The last bit of a large angle is 6e-5, so each step must
  * round as in PyTorch. */
-START_TEST(positions_are_pytorchs) {
+LOOP_TEST(positions_are_pytorchs, 2) {
     DType dtype = _i ? F64 : F32;
     tensor_set_default_dtype(dtype);
     PositionalEncoding *encoding = nn_positional_encoding_new(32, 0, 1000);
@@ -904,9 +871,8 @@ START_TEST(positions_are_pytorchs) {
     tensor_release(some);
     nn_free(encoding);
 }
-END_TEST
 
-START_TEST(positional_encoding_forward_and_backward) {
+TEST(positional_encoding_forward_and_backward) {
     tensor_set_default_dtype(F64);
     tape_begin(); /* the constructor uses a tape of its own */
     PositionalEncoding *encoding = nn_positional_encoding_new(6, 0.5, 20);
@@ -924,9 +890,8 @@ START_TEST(positional_encoding_forward_and_backward) {
     RELEASE(x, dy);
     nn_free(encoding);
 }
-END_TEST
 
-START_TEST(positional_encoding_mistakes) {
+TEST(positional_encoding_mistakes) {
     const char *rule =
         ": neither may be negative, and num_hiddens must be even, a sine and a cosine "
         "for each wavelength";
@@ -961,11 +926,10 @@ START_TEST(positional_encoding_mistakes) {
     RELEASE(flat, wide, whole, longer, wider);
     nn_free(encoding);
 }
-END_TEST
 
 /* ---- dropout ----------------------------------------------------------------------------- */
 
-START_TEST(dropout_drops_in_training_only) {
+TEST(dropout_drops_in_training_only) {
     Dropout *dropout = nn_dropout_new(0.3);
     Dropout *never = nn_dropout_new(0);
     Tensor *x = ones(SHAPE(5, 7));
@@ -984,9 +948,8 @@ START_TEST(dropout_drops_in_training_only) {
     nn_free(dropout);
     nn_free(never);
 }
-END_TEST
 
-START_TEST(dropout_needs_a_probability) {
+TEST(dropout_needs_a_probability) {
     FAILS(nn_dropout_new(-0.5), "dropout: p is -0.5: a probability lies in [0, 1]");
     FAILS(nn_dropout_new(1.5), "dropout: p is 1.5: a probability lies in [0, 1]");
     FAILS(nn_dropout_new((double)INFINITY), "dropout: p is inf: a probability lies in [0, 1]");
@@ -1010,7 +973,6 @@ START_TEST(dropout_needs_a_probability) {
     tensor_release(x);
     nn_free(dropout);
 }
-END_TEST
 
 /* ---- attention: results and gradients ---------------------------------------------------- */
 
@@ -1084,15 +1046,15 @@ static void expect_parameters(const char *name, void *module, int n, const char 
     for (int i = 0; i < n; i++) expect_near(name, paths[i], nn_parameter(module, paths[i]), 0);
 }
 
-START_TEST(dot_product_attention_as_pytorch) {
+CASE("attention", .setup = frame_setup_float, .teardown = frame_teardown)
+TEST(dot_product_attention_as_pytorch) {
     tensor_set_default_dtype(F64);
     DotProductAttention *attention = nn_dot_product_attention_new(0.5);
     expect_runs("dot", dot, attention, &attention->attention_weights);
     nn_free(attention);
 }
-END_TEST
 
-START_TEST(additive_attention_as_pytorch) {
+TEST(additive_attention_as_pytorch) {
     tensor_set_default_dtype(F64);
     AdditiveAttention *attention = nn_additive_attention_new(8, 0.1);
     expect_runs("additive", additive, attention, &attention->attention_weights);
@@ -1104,9 +1066,8 @@ START_TEST(additive_attention_as_pytorch) {
     ck_assert_ptr_eq(*slots[1], attention->W_q->weight);
     nn_free(attention);
 }
-END_TEST
 
-START_TEST(multi_head_attention_as_pytorch) {
+TEST(multi_head_attention_as_pytorch) {
     tensor_set_default_dtype(F64);
     tensor_manual_seed(4);
     MultiHeadAttention *attention =
@@ -1124,9 +1085,8 @@ START_TEST(multi_head_attention_as_pytorch) {
     ck_assert_ptr_eq(attention->attention_weights, attention->attention->attention_weights);
     nn_free(attention);
 }
-END_TEST
 
-START_TEST(lazy_multi_head_attention_as_pytorch) {
+TEST(lazy_multi_head_attention_as_pytorch) {
     tensor_set_default_dtype(F64);
     MultiHeadAttention *attention =
         nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 12, .num_heads = 4});
@@ -1136,10 +1096,9 @@ START_TEST(lazy_multi_head_attention_as_pytorch) {
     expect_parameters("lazy", attention, 4, paths);
     nn_free(attention);
 }
-END_TEST
 
 /* In training dropout applies to the weights in the product, not to attention_weights. */
-START_TEST(attention_in_training) {
+TEST(attention_in_training) {
     tensor_manual_seed(5);
     MultiHeadAttention *attention =
         nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 8,
@@ -1161,10 +1120,9 @@ START_TEST(attention_in_training) {
     RELEASE(x, same, lens);
     nn_free(attention);
 }
-END_TEST
 
 /* If all keys are masked, our weights are zeros; the notebook's are uniform. */
-START_TEST(a_query_with_nothing_to_attend_to) {
+TEST(a_query_with_nothing_to_attend_to) {
     Tensor *x = ag_requires_grad(ones(SHAPE(2, 3, 4)));
     Tensor *lens = tensor_from_int64s(SHAPE(2, 3), (int64_t[]){0, 1, 0, 3, 0, 100});
     DotProductAttention *attention = nn_dot_product_attention_new(0);
@@ -1187,9 +1145,8 @@ START_TEST(a_query_with_nothing_to_attend_to) {
     RELEASE(x, lens);
     nn_free(attention);
 }
-END_TEST
 
-START_TEST(an_empty_batch) {
+TEST(an_empty_batch) {
     Tensor *q = ones(SHAPE(0, 3, 4));
     Tensor *k = ones(SHAPE(0, 5, 4));
     Tensor *no_keys = ones(SHAPE(2, 0, 4));
@@ -1213,7 +1170,6 @@ START_TEST(an_empty_batch) {
     RELEASE(q, k, no_keys, queries, lens, lengths);
     nn_free(attention);
 }
-END_TEST
 
 static Tensor *run_heads(Tensor **inputs, void *context) {
     void **c = context;
@@ -1222,7 +1178,7 @@ static Tensor *run_heads(Tensor **inputs, void *context) {
 
 /* Heads of size 1 join into a strided view. The module lets go of it, and backward still reads it.
  */
-START_TEST(gradients_of_multi_head_attention) {
+LOOP_TEST(gradients_of_multi_head_attention, 4) {
     tensor_set_default_dtype(F64);
     MultiHeadAttention *attention =
         nn_multi_head_attention_new((MultiHeadAttentionConfig){.num_hiddens = 4,
@@ -1247,9 +1203,8 @@ START_TEST(gradients_of_multi_head_attention) {
     tensor_release(lens);
     nn_free(attention);
 }
-END_TEST
 
-START_TEST(weights_live_until_the_next_forward) {
+TEST(weights_live_until_the_next_forward) {
     DotProductAttention *attention = nn_dot_product_attention_new(0.5);
     Tensor *q = ones(SHAPE(1, 2, 3));
     Tensor *k = ones(SHAPE(1, 4, 3));
@@ -1273,10 +1228,9 @@ START_TEST(weights_live_until_the_next_forward) {
     RELEASE(q, k, longer);
     nn_free(attention);
 }
-END_TEST
 
 /* A printed tape reads like the formula. */
-START_TEST(the_tape_tells_the_story) {
+TEST(the_tape_tells_the_story) {
     MultiHeadAttention *attention = nn_multi_head_attention_new(ten_in_five());
     Tensor *x = ones(SHAPE(1, 2, 10));
     Tensor *lens = tensor_from_int64s(SHAPE(1), (int64_t[]){2});
@@ -1298,7 +1252,6 @@ START_TEST(the_tape_tells_the_story) {
     RELEASE(x, lens);
     nn_free(attention);
 }
-END_TEST
 
 /* ---- attention: mistakes ----------------------------------------------------------------- */
 
@@ -1328,7 +1281,7 @@ static void expect_refusal(Attention a, Tensor *q, Tensor *k, Tensor *v, Tensor 
     expect_error(full);
 }
 
-START_TEST(attention_names_what_does_not_fit) {
+LOOP_TEST(attention_names_what_does_not_fit, 3) {
     Attention a = attention_of_kind(_i);
     Tensor *q = ones(SHAPE(3, 4, 8));
     Tensor *k = ones(SHAPE(2, 6, 8));
@@ -1365,9 +1318,8 @@ START_TEST(attention_names_what_does_not_fit) {
     RELEASE(q, k, fit, fewer, flat, wide, whole);
     nn_free(a.module);
 }
-END_TEST
 
-START_TEST(attention_checks_its_lengths) {
+LOOP_TEST(attention_checks_its_lengths, 3) {
     Attention a = attention_of_kind(_i);
     Tensor *q = ones(SHAPE(2, 4, 8));
     Tensor *k = ones(SHAPE(2, 6, 8));
@@ -1390,11 +1342,10 @@ START_TEST(attention_checks_its_lengths) {
     RELEASE(q, k, three, wrong, negative, deep, floats, one);
     nn_free(a.module);
 }
-END_TEST
 
 /* The sizes of the features must be equal, or equal the sizes of the projections. A lazy projection
  * gets its size from its first input. */
-START_TEST(attention_checks_its_features) {
+TEST(attention_checks_its_features) {
     Tensor *q = ones(SHAPE(2, 4, 8));
     Tensor *k = ones(SHAPE(2, 6, 7));
     Tensor *v = ones(SHAPE(2, 6, 5));
@@ -1425,9 +1376,8 @@ START_TEST(attention_checks_its_features) {
     }
     RELEASE(q, k, v);
 }
-END_TEST
 
-START_TEST(attention_sizes_must_make_sense) {
+TEST(attention_sizes_must_make_sense) {
     MultiHeadAttentionConfig config = {.num_hiddens = 10, .num_heads = 3};
     FAILS(nn_multi_head_attention_new(config),
           "multi_head_attention: num_heads 3 must divide num_hiddens 10");
@@ -1453,7 +1403,6 @@ START_TEST(attention_sizes_must_make_sense) {
     FAILS(nn_additive_attention_new(0, 0.1),
           "additive_attention: num_hiddens is 0: it must be positive");
 }
-END_TEST
 
 /* ---- where an error was born ---------------------------------------------------------------- */
 
@@ -1469,7 +1418,7 @@ static Module *encoder_new(void *child) {
 }
 
 /* An error names the path of the innermost module, once. */
-START_TEST(an_error_says_the_path_of_its_module) {
+TEST(an_error_says_the_path_of_its_module) {
     MultiHeadAttention *attention = nn_multi_head_attention_new((MultiHeadAttentionConfig){
         .num_hiddens = 4, .num_heads = 2, .query_size = 4, .key_size = 4, .value_size = 4});
     Module *model = encoder_new(attention);
@@ -1493,10 +1442,9 @@ START_TEST(an_error_says_the_path_of_its_module) {
     RELEASE(x, y);
     nn_free(model);
 }
-END_TEST
 
 /* An error from elsewhere gets no path, and the root has no path. */
-START_TEST(an_earlier_error_keeps_its_sentence) {
+TEST(an_earlier_error_keeps_its_sentence) {
     Linear *linear = nn_linear_new(2, 2, true);
     Linear *root = nn_linear_new(2, 2, true);
     Module *model = encoder_new(linear);
@@ -1511,10 +1459,9 @@ START_TEST(an_earlier_error_keeps_its_sentence) {
     nn_free(root);
     nn_free(model);
 }
-END_TEST
 
 /* An error in the forward of any module begins with its path. */
-START_TEST(every_module_says_its_path) {
+TEST(every_module_says_its_path) {
     Dropout *dropout = nn_dropout_new(0.5);
     Embedding *embedding = nn_embedding_new(3, 2);
     LayerNorm *norm = nn_layer_norm_new(SHAPE(2));
@@ -1537,7 +1484,6 @@ START_TEST(every_module_says_its_path) {
     tape_end();
     nn_free(root);
 }
-END_TEST
 
 /* ---- optimizers -------------------------------------------------------------------------- */
 
@@ -1546,8 +1492,9 @@ static void set_gradient(Tensor *theta, Tensor *gradient) {
     theta->grad = gradient;
 }
 
+CASE("optimizer", .setup = frame_setup_float, .teardown = frame_teardown)
 /* The numbers of the reference page: theta = 1, gradients .5 .25 -.1, lr .1, in float32. */
-START_TEST(sgd_numbers_known_by_heart) {
+LOOP_TEST(sgd_numbers_known_by_heart, 4) {
     static const struct {
         SGDConfig config;
         double theta[3];
@@ -1569,10 +1516,9 @@ START_TEST(sgd_numbers_known_by_heart) {
     nn_free(sgd);
     nn_free(net);
 }
-END_TEST
 
 /* A parameter without a gradient takes no step, has no decay, and its momentum does not change. */
-START_TEST(sgd_skips_what_has_no_gradient) {
+TEST(sgd_skips_what_has_no_gradient) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1, .momentum = 0.5, .weight_decay = 0.5});
     set_gradient(net->a, tensor_ones(SHAPE(2)));
@@ -1589,9 +1535,8 @@ START_TEST(sgd_skips_what_has_no_gradient) {
     nn_free(sgd);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(sgd_steps_once_for_a_shared_tensor) {
+TEST(sgd_steps_once_for_a_shared_tensor) {
     Net *net = net_new();
     nn_set_parameter(net, &net->b, tensor_retain(net->a));
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
@@ -1601,10 +1546,9 @@ START_TEST(sgd_steps_once_for_a_shared_tensor) {
     nn_free(sgd);
     nn_free(net);
 }
-END_TEST
 
 /* The optimizer is made before the lazy layer draws its weights, and it trains them. */
-START_TEST(sgd_waits_for_lazy_parameters) {
+TEST(sgd_waits_for_lazy_parameters) {
     Linear *lazy = nn_linear_new(NN_LAZY, 1, false);
     Optimizer *sgd = nn_sgd_new(lazy, (SGDConfig){.lr = 0.5});
     ck_assert(nn_optimizer_step(sgd));
@@ -1621,10 +1565,9 @@ START_TEST(sgd_waits_for_lazy_parameters) {
     nn_free(sgd);
     nn_free(lazy);
 }
-END_TEST
 
 /* The last parameter cannot be updated. So no parameter and no momentum changes. */
-START_TEST(sgd_is_all_or_nothing) {
+TEST(sgd_is_all_or_nothing) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1, .momentum = 0.5});
     set_gradient(net->a, tensor_ones(SHAPE(2)));
@@ -1644,10 +1587,9 @@ START_TEST(sgd_is_all_or_nothing) {
     nn_free(sgd);
     nn_free(net);
 }
-END_TEST
 
 /* The first parameter does not change if the last parameter, or its gradient, was let go. */
-START_TEST(sgd_moves_nothing_when_something_was_let_go) {
+TEST(sgd_moves_nothing_when_something_was_let_go) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
     set_gradient(net->a, tensor_ones(SHAPE(2)));
@@ -1665,9 +1607,8 @@ START_TEST(sgd_moves_nothing_when_something_was_let_go) {
     nn_free(sgd);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(sgd_settings_must_make_sense) {
+TEST(sgd_settings_must_make_sense) {
     Linear *linear = nn_linear_new(1, 1, false);
     const struct {
         SGDConfig config;
@@ -1688,7 +1629,6 @@ START_TEST(sgd_settings_must_make_sense) {
         FAILS(nn_sgd_new(linear, mistakes[i].config), mistakes[i].sentence);
     nn_free(linear);
 }
-END_TEST
 
 #define REFUSES_OPTIMIZER(call, function)                                                          \
     do {                                                                                           \
@@ -1698,7 +1638,7 @@ END_TEST
     } while (0)
 
 /* An optimizer begins with a Module, so the compiler accepts it as a module. */
-START_TEST(an_optimizer_is_no_model) {
+TEST(an_optimizer_is_no_model) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1});
     TensorDict *dict = tensor_dict_new();
@@ -1735,9 +1675,8 @@ START_TEST(an_optimizer_is_no_model) {
     nn_free(net);
     nn_free(linear);
 }
-END_TEST
 
-START_TEST(a_model_is_no_optimizer) {
+TEST(a_model_is_no_optimizer) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *optimizer = (Optimizer *)linear;
     TensorDict *dict = tensor_dict_new();
@@ -1754,9 +1693,8 @@ START_TEST(a_model_is_no_optimizer) {
     tensor_dict_free(dict);
     nn_free(linear);
 }
-END_TEST
 
-START_TEST(sgd_prints_its_settings) {
+TEST(sgd_prints_its_settings) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 0.5, .momentum = 0.9});
     char text[128] = {0};
@@ -1770,65 +1708,7 @@ START_TEST(sgd_prints_its_settings) {
     nn_free(sgd);
     nn_free(linear);
 }
-END_TEST
 
 /* ---- the suite --------------------------------------------------------------------------- */
 
-static void add_module_tests(Suite *suite) {
-    add_tests(add_case(suite, "module", frame_setup_float, frame_teardown),
-              parameters_may_be_added_on_the_way, parameters_come_in_state_dict_order,
-              a_path_that_leads_nowhere, training_goes_all_the_way_down,
-              zeroed_gradients_are_absent, a_tensor_held_twice_counts_once,
-              results_are_kept_past_the_tape, names_are_checked,
-              a_refused_parameter_leaves_no_trace, what_a_module_refuses, a_child_has_one_parent,
-              a_deep_path_keeps_its_end, a_pending_error_stays, a_null_module_is_named,
-              parameters_that_the_loss_does_not_reach, layers_that_nobody_called,
-              very_many_parameters_that_are_not_reached, modules_print_as_python_prints_them,
-              settings_and_children, floats_print_as_python_writes_them, printing_to_a_full_disk);
-}
-
-static void add_layer_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "layers", frame_setup_float, frame_teardown);
-    add_loop_tests(tcase, 2, linear_draws_pytorchs_weights_to_the_bit,
-                   fifty_linear_layers_have_pytorchs_bits);
-    add_tests(tcase, linear_forward_and_backward, a_lazy_linear_draws_at_its_first_forward,
-              linear_mistakes, a_lazy_linear_is_given_both_or_neither, linear_of_nothing);
-    tcase_add_loop_test(tcase, embedding_draws_pytorchs_numbers, 0, 2);
-    add_tests(tcase, embedding_forward_and_backward, layer_norm_forward_and_backward,
-              layer_norm_may_get_x_back, layer_norm_needs_sizes, rms_norm_forward_and_backward,
-              the_eps_of_rms_norm_is_that_of_the_type);
-    tcase_add_loop_test(tcase, positions_are_pytorchs, 0, 2);
-    add_tests(tcase, positional_encoding_forward_and_backward, positional_encoding_mistakes,
-              dropout_drops_in_training_only, dropout_needs_a_probability);
-}
-
-static void add_attention_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "attention", frame_setup_float, frame_teardown);
-    add_tests(tcase, dot_product_attention_as_pytorch, additive_attention_as_pytorch,
-              multi_head_attention_as_pytorch, lazy_multi_head_attention_as_pytorch,
-              attention_in_training, a_query_with_nothing_to_attend_to, an_empty_batch);
-    tcase_add_loop_test(tcase, gradients_of_multi_head_attention, 0, 4);
-    add_tests(tcase, weights_live_until_the_next_forward, the_tape_tells_the_story);
-    add_loop_tests(tcase, 3, attention_names_what_does_not_fit, attention_checks_its_lengths);
-    add_tests(tcase, attention_checks_its_features, attention_sizes_must_make_sense,
-              an_error_says_the_path_of_its_module, an_earlier_error_keeps_its_sentence,
-              every_module_says_its_path);
-}
-
-static void add_optimizer_tests(Suite *suite) {
-    TCase *tcase = add_case(suite, "optimizer", frame_setup_float, frame_teardown);
-    tcase_add_loop_test(tcase, sgd_numbers_known_by_heart, 0, 4);
-    add_tests(tcase, sgd_skips_what_has_no_gradient, sgd_steps_once_for_a_shared_tensor,
-              sgd_waits_for_lazy_parameters, sgd_is_all_or_nothing,
-              sgd_moves_nothing_when_something_was_let_go, sgd_settings_must_make_sense,
-              an_optimizer_is_no_model, a_model_is_no_optimizer, sgd_prints_its_settings);
-}
-
-int main(void) {
-    Suite *suite = suite_create("nn");
-    add_module_tests(suite);
-    add_layer_tests(suite);
-    add_attention_tests(suite);
-    add_optimizer_tests(suite);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("nn"); }

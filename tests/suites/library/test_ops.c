@@ -61,14 +61,14 @@ static void expect_documented(const char *op) {
     ck_assert_msg(file_has("autograd/autograd.h", text), "no %s in autograd/autograd.h", text);
 }
 
-START_TEST(every_op_has_a_sample_and_a_line_in_the_readme) {
+CASE("table")
+LOOP_TEST(every_op_has_a_sample_and_a_line_in_the_readme, ag_op_count()) {
     const Op *op = all_ops[_i];
     expect_documented(op->name);
     ck_assert_msg(sample_of(op->name) != NULL, "%s has no SAMPLES in tests/suites/library/ops.def",
                   op->name);
     ck_assert_msg(!op->backward == !op->grad_fn, "%s: backward and grad_fn", op->name);
 }
-END_TEST
 
 /* The i-th function of other ops; it has no Op. */
 static const OpRow *composite(int i) {
@@ -83,10 +83,11 @@ static int composite_count(void) {
     return n;
 }
 
-START_TEST(every_composite_has_a_line_in_the_readme) { expect_documented(composite(_i)->name); }
-END_TEST
+LOOP_TEST(every_composite_has_a_line_in_the_readme, composite_count()) {
+    expect_documented(composite(_i)->name);
+}
 
-START_TEST(names_are_unique) {
+TEST(names_are_unique) {
     for (const OpRow *row = op_rows; row->name; row++) {
         ck_assert_ptr_eq(op_row(row->name), row);
         ck_assert_msg(!row->op || !strcmp(row->op->name, row->name), "%s is called %s", row->name,
@@ -94,7 +95,6 @@ START_TEST(names_are_unique) {
         ck_assert_msg(row->torch, "%s has no TORCH in tests/suites/library/ops.def", row->name);
     }
 }
-END_TEST
 
 static void expect_row(const char *source, const char *op) {
     ck_assert_msg(op_row(op) != NULL, "%s: %s has no row in tests/suites/library/ops.def", source,
@@ -118,7 +118,7 @@ static int expect_rows_of_file(const char *path) {
     return found;
 }
 
-START_TEST(every_op_of_the_library_has_a_row) {
+TEST(every_op_of_the_library_has_a_row) {
     static const char *const folders[] = {"autograd/ops", "autograd/more"};
     static const char *const elementwise[] = {
 #define EACH(name) #name,
@@ -141,7 +141,6 @@ START_TEST(every_op_of_the_library_has_a_row) {
     for (const OpRow *row = op_rows; row->name; row++) rows++;
     ck_assert_int_ge(found, rows);
 }
-END_TEST
 
 /* ---- the walk: inputs of a sample in any layout -------------------------------------------- */
 
@@ -246,8 +245,7 @@ static unsigned real_inputs(const Sample *s) {
  * each sample would need a process for each sample, which is slow under sanitizers.) */
 #define WALK(name)                                                                                 \
     static void name##_of(const Sample *s);                                                        \
-    START_TEST(name) { each_sample(_i, name##_of); }                                               \
-    END_TEST                                                                                       \
+    LOOP_TEST(name, ag_op_count()) { each_sample(_i, name##_of); }                                 \
     static void name##_of(const Sample *s)
 
 static void each_sample(int op, void (*check)(const Sample *)) {
@@ -255,6 +253,7 @@ static void each_sample(int op, void (*check)(const Sample *)) {
         if (!strcmp(s->op, all_ops[op]->name)) check(s);
 }
 
+CASE("walk")
 WALK(gradients_are_slopes_in_any_layout) {
     static const char *const how[] = {"dense", "permuted", "sliced", "flipped", "expanded"};
     if (!has_gradient(s)) return;
@@ -312,7 +311,7 @@ WALK(the_same_tensor_may_come_twice) {
 
 /* ---- functions of other ops ------------------------------------------------------------------ */
 
-START_TEST(gradients_of_composites_are_slopes) {
+LOOP_TEST(gradients_of_composites_are_slopes, composite_count()) {
     const OpRow *row = composite(_i);
     int found = row->no_gradient;
     for (const Sample *s = samples_of_composites(); s->op; s++) {
@@ -329,7 +328,6 @@ START_TEST(gradients_of_composites_are_slopes) {
     }
     ck_assert_msg(found > 0, "%s has no sample", row->name);
 }
-END_TEST
 
 /* ---- the walk: values ---------------------------------------------------------------------- */
 
@@ -532,8 +530,9 @@ WALK(integers_and_bools_compute_as_doubles_do) {
     }
 }
 
+CASE("integers")
 /* Integers have no gradient, not even on a recording tape beside a tensor that requires one. */
-START_TEST(integers_have_no_gradient) {
+TEST(integers_have_no_gradient) {
     Tensor *x = LEAF(SHAPE(2), 1.5, -2);
     Tensor *i = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 4});
     ck_assert(tape_begin());
@@ -551,10 +550,9 @@ START_TEST(integers_have_no_gradient) {
     tape_end();
     RELEASE(x, i);
 }
-END_TEST
 
 /* torch: m = torch.tensor([-2**63, 2**63 - 1]); abs(m), -m, m * m, m + m, m - 1, m @ m, m.sum() */
-START_TEST(integers_wrap_around) {
+TEST(integers_wrap_around) {
     const int64_t low = INT64_MIN, high = INT64_MAX;
     Tensor *m = tensor_from_int64s(SHAPE(2), (int64_t[]){low, high});
     Tensor *one = tensor_from_int64s(SCALAR, (int64_t[]){1});
@@ -590,11 +588,10 @@ START_TEST(integers_wrap_around) {
     tape_end();
     RELEASE(m, one);
 }
-END_TEST
 
 /* Each comparison, for each type of x. A float32 is compared with the number rounded to float32, as
  * in torch. Of all comparisons with NaN only != is true. */
-START_TEST(numbers_are_compared_in_the_type_of_x) {
+TEST(numbers_are_compared_in_the_type_of_x) {
     static const char *const name[] = {"eq", "ne", "lt", "le", "gt", "ge"};
     typedef Tensor *WithNumber(Tensor *, double);
     static WithNumber *const compare[] = {ag_eq_scalar, ag_ne_scalar, ag_lt_scalar,
@@ -628,9 +625,8 @@ START_TEST(numbers_are_compared_in_the_type_of_x) {
           "eq_scalar: no tape is open: call tape_begin or tape_begin_no_grad first");
     RELEASE(doubles, floats, whole, bools);
 }
-END_TEST
 
-START_TEST(numbers_for_integers_are_whole) {
+TEST(numbers_for_integers_are_whole) {
     Tensor *x = tensor_from_int64s(SHAPE(2), (int64_t[]){3, 4});
     ck_assert(tape_begin());
     FAILS(ag_scale(x, 2.5),
@@ -645,7 +641,6 @@ START_TEST(numbers_for_integers_are_whole) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- the walk: writes in place -------------------------------------------------------------- */
 
@@ -780,7 +775,8 @@ static bool is_of_interest(unsigned grads, unsigned all) {
     return grads && (grads & all) == grads && (grads == all || !(grads & (grads - 1)));
 }
 
-START_TEST(writes_in_place_are_harmless_or_refused) {
+CASE("walk")
+LOOP_TEST(writes_in_place_are_harmless_or_refused, ag_op_count()) {
     bool refused[OUTPUT + 1] = {false}, changed[OUTPUT + 1] = {false};
     for (const Sample *s = samples(); s->op; s++) {
         if (strcmp(s->op, all_ops[_i]->name) || !has_gradient(s)) continue;
@@ -799,7 +795,6 @@ START_TEST(writes_in_place_are_harmless_or_refused) {
                       "%s: writes over operand %d are refused, though no gradient depends on it",
                       all_ops[_i]->name, target);
 }
-END_TEST
 
 /* ---- the walk: letting go -------------------------------------------------------------------- */
 
@@ -868,7 +863,7 @@ static int check_letting_go(const Sample *s, Layout layout, unsigned grads) {
 
 /* Letting go changes no gradient, in any memory layout: backward can still read the tensors in
  * .reads, and it reads no others. */
-START_TEST(letting_go_changes_no_gradient) {
+LOOP_TEST(letting_go_changes_no_gradient, ag_op_count()) {
     const Op *op = all_ops[_i];
     const unsigned all_read = READS_OUT | ((1u << inputs_of(op)) - 1);
     int gone = 0;
@@ -883,7 +878,6 @@ START_TEST(letting_go_changes_no_gradient) {
     const bool reads_all = (op->reads & all_read) == all_read;
     if (op->backward && !is_attention(op->name)) ck_assert_int_eq(gone > 0, !reads_all);
 }
-END_TEST
 
 /* ---- mistakes: shapes and numbers ---------------------------------------------------------- */
 
@@ -906,7 +900,8 @@ static int mistake_count(void) {
     return n;
 }
 
-START_TEST(a_wrong_shape_is_one_sentence) {
+CASE("mistakes")
+LOOP_TEST(a_wrong_shape_is_one_sentence, mistake_count()) {
     const char *sentence;
     const Sample s = mistake(_i, &sentence);
     Tensor *in[SAMPLE_INPUTS];
@@ -919,7 +914,6 @@ START_TEST(a_wrong_shape_is_one_sentence) {
     ck_assert_int_eq(tensor_live(), before);
     release_all(in, s.n);
 }
-END_TEST
 
 /* All elementwise ops of two inputs have the same error message. */
 static void expect_no_broadcast(const Op *op) {
@@ -934,14 +928,13 @@ static void expect_no_broadcast(const Op *op) {
     release_all(in, 2);
 }
 
-START_TEST(every_op_has_a_wrong_shape_or_takes_any) {
+LOOP_TEST(every_op_has_a_wrong_shape_or_takes_any, ag_op_count()) {
     const Op *op = all_ops[_i];
     const OpRow *row = op_row(op->name);
     if (is_elementwise(row) && inputs_of(op) == 2) expect_no_broadcast(op);
     ck_assert_msg(is_elementwise(row) || row->any_shape == (row->wrong.n == 0),
                   "%s has no WRONG call in tests/suites/library/ops.def", op->name);
 }
-END_TEST
 
 /* ---- mistakes: types, NULL, a pending error, no tape --------------------------------------- */
 
@@ -987,7 +980,7 @@ static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, i
     in[i] = right;
 }
 
-START_TEST(wrong_types_are_refused) {
+LOOP_TEST(wrong_types_are_refused, ag_op_count()) {
     const Op *op = all_ops[_i];
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
@@ -1010,7 +1003,6 @@ START_TEST(wrong_types_are_refused) {
     tape_end();
     release_all(in, s->n);
 }
-END_TEST
 
 /* Some functions check an input before ag_apply does, with another message. */
 static void expect_null_refused(const char *op, const char *input) {
@@ -1018,7 +1010,7 @@ static void expect_null_refused(const char *op, const char *input) {
     expect_error(format("%s: %s is NULL", op, input));
 }
 
-START_TEST(null_is_refused) {
+LOOP_TEST(null_is_refused, ag_op_count()) {
     const Op *op = all_ops[_i];
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
@@ -1037,9 +1029,8 @@ START_TEST(null_is_refused) {
     tape_end();
     release_all(in, s->n);
 }
-END_TEST
 
-START_TEST(a_pending_error_stays) {
+LOOP_TEST(a_pending_error_stays, ag_op_count()) {
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
     ck_assert(tape_begin());
@@ -1053,7 +1044,6 @@ START_TEST(a_pending_error_stays) {
     tape_end();
     release_all(in, s->n);
 }
-END_TEST
 
 /* An input was let go: the error names the function that the program called, also where it is a
  * function of other ops. `op`: the op that it applies, if that is one op of another name. */
@@ -1079,7 +1069,7 @@ static void expect_let_go_refused(const Sample *s, const char *op) {
     }
 }
 
-START_TEST(what_was_let_go_is_refused_by_its_name) {
+TEST(what_was_let_go_is_refused_by_its_name) {
     for (const Sample *s = samples(); s->op; s++)
         if (strcmp(s->op, "contiguous") != 0)
             expect_let_go_refused(s, s->op); /* transposes first */
@@ -1088,10 +1078,9 @@ START_TEST(what_was_let_go_is_refused_by_its_name) {
         expect_let_go_refused(s, applies ? applies : s->op);
     }
 }
-END_TEST
 
 /* A NULL is absent, or an error with the name of the input. */
-START_TEST(what_is_null_is_named) {
+TEST(what_is_null_is_named) {
     const Sample *both[] = {samples(), samples_of_composites()};
     for (int list = 0; list < 2; list++)
         for (const Sample *s = both[list]; s->op; s++)
@@ -1109,10 +1098,9 @@ START_TEST(what_is_null_is_named) {
                 release_all(in, s->n);
             }
 }
-END_TEST
 
 /* The types of a list, and what is NULL or let go in it. */
-START_TEST(a_wrong_tensor_of_a_list_is_named) {
+TEST(a_wrong_tensor_of_a_list_is_named) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *n = tensor_zeros_of(SHAPE(2), I64);
     ck_assert(tape_begin());
@@ -1130,7 +1118,6 @@ START_TEST(a_wrong_tensor_of_a_list_is_named) {
     tape_end();
     RELEASE(x, n);
 }
-END_TEST
 
 /* No tape is open: the error names the function that the program called, whatever layout its inputs
  * have. An op that has nothing to do returns its input. */
@@ -1148,7 +1135,7 @@ static void expect_closed_refused(const Sample *s, const char *op) {
     }
 }
 
-START_TEST(without_a_tape_there_is_no_op) {
+TEST(without_a_tape_there_is_no_op) {
     for (const Sample *s = samples(); s->op; s++)
         if (strcmp(s->op, "contiguous") != 0)
             expect_closed_refused(s, s->op); /* transposes first */
@@ -1157,11 +1144,11 @@ START_TEST(without_a_tape_there_is_no_op) {
         expect_closed_refused(s, applies ? applies : s->op);
     }
 }
-END_TEST
 
 /* ---- what single ops promise --------------------------------------------------------------- */
 
-START_TEST(views_share_bytes_and_copies_do_not) {
+CASE("promises")
+TEST(views_share_bytes_and_copies_do_not) {
     static const char *const views[] = {"detach",    "reshape", "view",   "permute", "transpose",
                                         "unsqueeze", "squeeze", "expand", "slice"};
     static const char *const copies[] = {"contiguous", "cat",  "repeat", "repeat_interleave",
@@ -1177,10 +1164,9 @@ START_TEST(views_share_bytes_and_copies_do_not) {
         release_all(in, s->n);
     }
 }
-END_TEST
 
 /* torch's x.repeat never returns a view, not even when it repeats nothing. */
-START_TEST(repeat_always_copies) {
+TEST(repeat_always_copies) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Shape shapes[] = {SHAPE(1), SHAPE(1, 1), SHAPE(2, 1)};
@@ -1189,10 +1175,9 @@ START_TEST(repeat_always_copies) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* A sum over a dimension of size 1 is a copy. */
-START_TEST(a_sum_of_nothing_but_itself_is_a_copy) {
+TEST(a_sum_of_nothing_but_itself_is_a_copy) {
     Tensor *x = LEAF(SCALAR, 3);
     ck_assert(tape_begin());
     ck_assert_ptr_ne(ag_sum(x)->storage, x->storage);
@@ -1200,10 +1185,9 @@ START_TEST(a_sum_of_nothing_but_itself_is_a_copy) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* 2^40 empty rows take no time; a loop over them would take an hour. */
-START_TEST(empty_rows_take_no_time) {
+TEST(empty_rows_take_no_time) {
     Tensor *x = ag_requires_grad(tensor_zeros(SHAPE(0, INT64_C(1) << 40)));
     Tensor *x_turned = tensor_zeros(SHAPE(INT64_C(1) << 40, 0));
     Tensor *sorted = tensor_sort(x_turned, NULL);
@@ -1215,10 +1199,9 @@ START_TEST(empty_rows_take_no_time) {
     tape_end();
     RELEASE(x, x_turned, sorted);
 }
-END_TEST
 
 /* A factor of one element gives the same bits as the same element repeated. */
-START_TEST(one_element_multiplies_as_many_do) {
+LOOP_TEST(one_element_multiplies_as_many_do, 3) {
     static const double numbers[] = {-0.5, 1e-38, -0., 3e38, (double)INFINITY, (double)NAN, 3};
     const Shape shapes[] = {SCALAR, SHAPE(1), SHAPE(1, 1, 1)};
     const DType dtype = (const DType[]){F32, F64, I64}[_i];
@@ -1243,9 +1226,8 @@ START_TEST(one_element_multiplies_as_many_do) {
         }
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(what_changes_nothing_hands_x_back) {
+TEST(what_changes_nothing_hands_x_back) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     const Generator before = *tensor_generator_current();
     ck_assert(tape_begin());
@@ -1259,10 +1241,9 @@ START_TEST(what_changes_nothing_hands_x_back) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ag_split gives all slices or none. They are views, as in torch. */
-START_TEST(split_fills_the_list) {
+TEST(split_fills_the_list) {
     Tensor *x = LEAF(SHAPE(5), 1, 2, 3, 4, 5);
     Tensor *list[3] = {x, x, x};
     FAILS(ag_split(x, 2, 0, list, 3),
@@ -1280,10 +1261,9 @@ START_TEST(split_fills_the_list) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* PyTorch's topk says nothing about equal elements; here the first is chosen first. */
-START_TEST(topk_takes_the_first_of_equals) {
+TEST(topk_takes_the_first_of_equals) {
     const double n = (double)NAN;
     Tensor *x = LEAF(SHAPE(2, 4), 5, 7, 5, 7, n, 1, n, 2);
     Tensor *indices = x;
@@ -1304,9 +1284,9 @@ START_TEST(topk_takes_the_first_of_equals) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(a_view_that_cannot_be_is_an_error) {
+CASE("mistakes")
+TEST(a_view_that_cannot_be_is_an_error) {
     Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
     ck_assert(tape_begin());
     Tensor *turned = ag_transpose(x, 0, 1);
@@ -1317,9 +1297,8 @@ START_TEST(a_view_that_cannot_be_is_an_error) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(a_negative_length_is_an_error) {
+TEST(a_negative_length_is_an_error) {
     Tensor *x = LEAF(SHAPE(2, 1, 2), 1, 2, 3, 4);
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, -1});
     Tensor *each = tensor_from_int64s(SHAPE(2, 1), (int64_t[]){INT64_MIN, 1});
@@ -1333,9 +1312,8 @@ START_TEST(a_negative_length_is_an_error) {
     tape_end();
     RELEASE(x, lens, each);
 }
-END_TEST
 
-START_TEST(an_index_out_of_range_is_an_error) {
+TEST(an_index_out_of_range_is_an_error) {
     Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
     Tensor *scalar = LEAF(SCALAR, 1);
     Tensor *row = tensor_from_int64s(SHAPE(2), (int64_t[]){0, 7});
@@ -1350,9 +1328,8 @@ START_TEST(an_index_out_of_range_is_an_error) {
     tape_end();
     RELEASE(x, scalar, row, minus);
 }
-END_TEST
 
-START_TEST(a_target_that_is_no_class_is_an_error) {
+TEST(a_target_that_is_no_class_is_an_error) {
     Tensor *x = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
     Tensor *beyond = tensor_from_int64s(SHAPE(2), (int64_t[]){-100, 3});
     Tensor *minus = tensor_from_int64s(SHAPE(2), (int64_t[]){-100, -1});
@@ -1376,10 +1353,10 @@ START_TEST(a_target_that_is_no_class_is_an_error) {
     tape_end();
     RELEASE(x, beyond, minus);
 }
-END_TEST
 
+CASE("promises")
 /* Any class can be ignored, also class 0; then no other class is ignored. */
-START_TEST(any_class_may_be_ignored_and_none) {
+TEST(any_class_may_be_ignored_and_none) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 1, 3, 3);
     Tensor *targets = tensor_from_int64s(SHAPE(2), (int64_t[]){0, 1});
     ck_assert(tape_begin());
@@ -1390,11 +1367,10 @@ START_TEST(any_class_may_be_ignored_and_none) {
     tape_end();
     RELEASE(x, targets);
 }
-END_TEST
 
 /* An ignored row gets exactly 0, whatever the logits and dy are. (In PyTorch NaN in ignored logits
  * reaches the gradient.) */
-START_TEST(what_is_ignored_gets_exactly_zero) {
+TEST(what_is_ignored_gets_exactly_zero) {
     const double n = (double)NAN;
     Tensor *x = LEAF(SHAPE(2, 2), n, 1, 0, 0);
     Tensor *dy = LEAF(SHAPE(2), n, 2);
@@ -1414,10 +1390,9 @@ START_TEST(what_is_ignored_gets_exactly_zero) {
     tape_end();
     RELEASE(x, dy, targets);
 }
-END_TEST
 
 /* dy of a masked element has no effect, whatever it is. */
-START_TEST(gradients_behind_the_mask_are_exactly_zero) {
+TEST(gradients_behind_the_mask_are_exactly_zero) {
     Tensor *x = LEAF(SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6);
     Tensor *lens = tensor_from_int64s(SHAPE(1, 2), (int64_t[]){2, 0});
     Tensor *dy = LEAF(SHAPE(1, 2, 3), 1, 2, (double)NAN, (double)INFINITY, (double)NAN, 1);
@@ -1430,10 +1405,9 @@ START_TEST(gradients_behind_the_mask_are_exactly_zero) {
     for (int i = 2; i < 6; i++) ck_assert(((double *)x->grad->data)[i] == 0);
     RELEASE(x, lens, dy);
 }
-END_TEST
 
 /* The same for the other ops that select: 0 times NaN would be NaN. */
-START_TEST(what_is_not_chosen_gets_exactly_zero) {
+TEST(what_is_not_chosen_gets_exactly_zero) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     Tensor *z = LEAF(SHAPE(2, 2), 5, 6, 7, 8);
     Tensor *m = tensor_from_bools(SHAPE(2, 2), (bool[]){true, false, false, true});
@@ -1455,9 +1429,8 @@ START_TEST(what_is_not_chosen_gets_exactly_zero) {
     tape_end();
     RELEASE(x, z, m, dy);
 }
-END_TEST
 
-START_TEST(dropout_keeps_what_it_says) {
+TEST(dropout_keeps_what_it_says) {
     double ones[1000], y[1000];
     for (int i = 0; i < 1000; i++) ones[i] = 1;
     Tensor *x = leaf(SHAPE(1000), ones);
@@ -1474,7 +1447,6 @@ START_TEST(dropout_keeps_what_it_says) {
     ck_assert(kept > 750 && kept < 850); /* four standard deviations */
     tensor_release(x);
 }
-END_TEST
 
 /* ---- fused ops and their composed twins ---------------------------------------------------- */
 
@@ -1567,7 +1539,7 @@ static Tensor *twin_input(const Sample *s, int i) {
     return ag_requires_grad(sample_input(s, i, F64));
 }
 
-START_TEST(fused_ops_agree_with_their_composed_twins) {
+LOOP_TEST(fused_ops_agree_with_their_composed_twins, COUNT(twins)) {
     const Sample *s = &twins[_i].inputs;
     Tensor *in[2][SAMPLE_INPUTS];
     Tensor *y[2];
@@ -1591,12 +1563,12 @@ START_TEST(fused_ops_agree_with_their_composed_twins) {
         tensor_release(y[which]);
     }
 }
-END_TEST
 
 /* ---- shapes that do not fit the types' bounds ---------------------------------------------- */
 
+CASE("mistakes")
 /* Nine dimensions, or a negative number of dimensions, is an error. */
-START_TEST(too_many_dimensions_are_an_error) {
+TEST(too_many_dimensions_are_an_error) {
     Tensor *x = LEAF(SHAPE(1), 1);
     Shape nine = SHAPE(1), minus = SHAPE(1);
     Axes axes = AXES(0);
@@ -1626,7 +1598,6 @@ START_TEST(too_many_dimensions_are_an_error) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- gradients that are sums of many terms --------------------------------------------------- */
 
@@ -1651,11 +1622,12 @@ static void expect_sum_of_uses(const Tensor *x, const Tensor *dy, const int64_t 
     free(sum);
 }
 
+CASE("sums")
 /* x (40, 3), with index (N / 4, 4): embedding; x (2, 40, 3), with index (N): index_select along dim
  * 1; x (40, 3), with index (N, 2): gather along dim 0. N is 128, whose sums have PyTorch's bits, or
  * more.
  */
-START_TEST(many_uses_of_an_element_are_summed_exactly) {
+LOOP_TEST(many_uses_of_an_element_are_summed_exactly, 12) {
     const bool few = _i % 2 == 0;
     const int64_t N = few ? 128 : 132 + 1000 * (_i % 4);
     const char *const ops[] = {"embedding", "index_select", "gather"};
@@ -1684,10 +1656,9 @@ START_TEST(many_uses_of_an_element_are_summed_exactly) {
     tensor_set_num_threads(1);
     RELEASE(dy, index, x);
 }
-END_TEST
 
 /* One number is added half a million times: one after the other 0.3 % of the sum would be wrong. */
-START_TEST(half_a_million_uses_lose_no_digits) {
+TEST(half_a_million_uses_lose_no_digits) {
     enum { N = 500000 };
     tensor_set_default_dtype(F32);
     Tensor *w = ag_requires_grad(tensor_ones(SHAPE(2, 1)));
@@ -1701,10 +1672,9 @@ START_TEST(half_a_million_uses_lose_no_digits) {
     tape_end();
     RELEASE(dy, index, w);
 }
-END_TEST
 
 /* Equal queries and equal keys, so each gradient is a number times a count: dw one of Q K terms. */
-START_TEST(additive_scores_of_many_pairs_lose_no_digits) {
+LOOP_TEST(additive_scores_of_many_pairs_lose_no_digits, 2) {
     const int64_t Q = _i ? 300 : 7, K = _i ? 200 : 50;
     tensor_set_default_dtype(F32);
     Tensor *q = ag_requires_grad(tensor_full(SHAPE(2, Q, 5), 0.3));
@@ -1731,60 +1701,7 @@ START_TEST(additive_scores_of_many_pairs_lose_no_digits) {
     Tensor *all[] = {q, k, w, dy, lens};
     release_all(all, COUNT(all));
 }
-END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-static void add_walk(Suite *suite) {
-    const int n = ag_op_count();
-    TCase *walk = add_framed_case(suite, "walk");
-    tcase_add_loop_test(walk, gradients_are_slopes_in_any_layout, 0, n);
-    tcase_add_loop_test(walk, gradients_of_composites_are_slopes, 0, composite_count());
-    add_loop_tests(walk, n, some_inputs_may_do_without_a_gradient, the_same_tensor_may_come_twice,
-                   values_do_not_depend_on_the_layout, float32_agrees_with_float64,
-                   the_incoming_gradient_may_have_any_layout, inputs_are_only_read,
-                   integers_and_bools_compute_as_doubles_do,
-                   writes_in_place_are_harmless_or_refused, letting_go_changes_no_gradient);
-}
-
-static void add_mistakes(Suite *suite) {
-    const int n = ag_op_count();
-    TCase *mistakes = add_framed_case(suite, "mistakes");
-    tcase_add_loop_test(mistakes, a_wrong_shape_is_one_sentence, 0, mistake_count());
-    add_loop_tests(mistakes, n, every_op_has_a_wrong_shape_or_takes_any, wrong_types_are_refused,
-                   null_is_refused, a_pending_error_stays);
-    add_tests(mistakes, what_is_null_is_named, what_was_let_go_is_refused_by_its_name,
-              without_a_tape_there_is_no_op, a_wrong_tensor_of_a_list_is_named,
-              a_view_that_cannot_be_is_an_error, a_negative_length_is_an_error,
-              an_index_out_of_range_is_an_error, a_target_that_is_no_class_is_an_error,
-              too_many_dimensions_are_an_error);
-}
-
-static Suite *ops_suite(void) {
-    Suite *suite = suite_create("ops");
-    TCase *table = add_framed_case(suite, "table");
-    tcase_add_loop_test(table, every_composite_has_a_line_in_the_readme, 0, composite_count());
-    tcase_add_loop_test(table, every_op_has_a_sample_and_a_line_in_the_readme, 0, ag_op_count());
-    add_tests(table, names_are_unique, every_op_of_the_library_has_a_row);
-    add_walk(suite);
-    add_mistakes(suite);
-    add_tests(add_framed_case(suite, "integers"), integers_have_no_gradient, integers_wrap_around,
-              numbers_are_compared_in_the_type_of_x, numbers_for_integers_are_whole);
-    TCase *sums = add_framed_case(suite, "sums");
-    tcase_add_loop_test(sums, many_uses_of_an_element_are_summed_exactly, 0, 12);
-    tcase_add_test(sums, half_a_million_uses_lose_no_digits);
-    tcase_add_loop_test(sums, additive_scores_of_many_pairs_lose_no_digits, 0, 2);
-    TCase *promises = add_framed_case(suite, "promises");
-    add_tests(promises, split_fills_the_list, topk_takes_the_first_of_equals,
-              views_share_bytes_and_copies_do_not);
-    tcase_add_loop_test(promises, one_element_multiplies_as_many_do, 0, 3);
-    add_tests(promises, repeat_always_copies, a_sum_of_nothing_but_itself_is_a_copy,
-              empty_rows_take_no_time, what_changes_nothing_hands_x_back,
-              gradients_behind_the_mask_are_exactly_zero, what_is_not_chosen_gets_exactly_zero,
-              any_class_may_be_ignored_and_none, what_is_ignored_gets_exactly_zero,
-              dropout_keeps_what_it_says);
-    tcase_add_loop_test(promises, fused_ops_agree_with_their_composed_twins, 0, COUNT(twins));
-    return suite;
-}
-
-int main(void) { return run_suite(ops_suite()); }
+int main(void) { return run_tests("ops"); }

@@ -191,13 +191,13 @@ static int check_cases(const char *path, int *seen) {
 
 static const char *golden = "tests/golden/print.txt";
 
-START_TEST(test_golden) {
+CASE("print", .setup = frame_setup_float, .teardown = frame_teardown)
+TEST(test_golden) {
     int seen[KINDS] = {0};
     ck_assert_int_ge(check_cases(golden, seen), 300);
     for (int kind = 0; kind < KINDS; kind++)
         ck_assert_msg(seen[kind] >= 5, "only %d cases of kind %d", seen[kind], kind);
 }
-END_TEST
 
 /* ---- the notebook's formats ------------------------------------------------------------------ */
 
@@ -207,15 +207,14 @@ static Tensor *result_of(Tensor *x, const char *grad_fn) {
     return x;
 }
 
-START_TEST(test_notebook_queries) {
+TEST(test_notebook_queries) {
     expect(tensor_from_doubles(SHAPE(2, 1, 2), (double[]){0.2017, -0.5536, 1.9334, 1.41}),
            "tensor([[[ 0.2017, -0.5536]],\n"
            "\n"
            "        [[ 1.9334,  1.4100]]])\n");
 }
-END_TEST
 
-START_TEST(test_notebook_whole_numbers) {
+TEST(test_notebook_whole_numbers) {
     double floats[] = {0, 1, 2, 3, 8, 9, 10, 11};
     expect(tensor_from_doubles(SHAPE(1, 2, 4), floats), "tensor([[[ 0.,  1.,  2.,  3.],\n"
                                                         "         [ 8.,  9., 10., 11.]]])\n");
@@ -223,9 +222,8 @@ START_TEST(test_notebook_whole_numbers) {
     expect(tensor_from_int64s(SHAPE(2, 2), lengths), "tensor([[ 1,  3],\n"
                                                      "        [ 2, 10]])\n");
 }
-END_TEST
 
-START_TEST(test_notebook_rows_break_at_80_columns) {
+TEST(test_notebook_rows_break_at_80_columns) {
     double weights[20] = {0.5, 0.5};
     for (int i = 10; i < 16; i++) weights[i] = 1 / 6.0;
     Tensor *x = tensor_from_doubles(SHAPE(2, 1, 10), weights);
@@ -236,18 +234,16 @@ START_TEST(test_notebook_rows_break_at_80_columns) {
            "        [[0.1667, 0.1667, 0.1667, 0.1667, 0.1667, 0.1667, 0.0000, 0.0000,\n"
            "          0.0000, 0.0000]]], grad_fn=<SoftmaxBackward0>)\n");
 }
-END_TEST
 
-START_TEST(test_notebook_parameter) {
+TEST(test_notebook_parameter) {
     Tensor *w = tensor_full(SHAPE(1), 17.1402);
     w->requires_grad = true;
     w->is_parameter = true;
     expect(w, "Parameter containing:\n"
               "tensor([17.1402], requires_grad=True)\n");
 }
-END_TEST
 
-START_TEST(test_notebook_summary_of_trained_weights) {
+TEST(test_notebook_summary_of_trained_weights) {
     double w[50 * 49];
     for (int i = 0; i < 50 * 49; i++)
         w[i] = 1e30; /* this element is not shown, so it must not
@@ -269,18 +265,16 @@ START_TEST(test_notebook_summary_of_trained_weights) {
            "        [7.1064e-16, 7.1064e-16, 7.1064e-16,  ..., 0.0000e+00, 0.0000e+00,\n"
            "         0.0000e+00]], grad_fn=<SoftmaxBackward0>)\n");
 }
-END_TEST
 
-START_TEST(test_notebook_denormal_weights) {
+TEST(test_notebook_denormal_weights) {
     double row[] = {9.9998e-01, 1.9499e-05, 1.7062e-28, 7.1901e-42, 6.2358e-43, 0};
     expect(tensor_from_doubles(SHAPE(1, 6), row),
            "tensor([[9.9998e-01, 1.9499e-05, 1.7062e-28, 7.1901e-42, 6.2358e-43, 0.0000e+00]])\n");
 }
-END_TEST
 
 /* ---- other rules ----------------------------------------------------------------------------- */
 
-START_TEST(test_scalars) {
+TEST(test_scalars) {
     expect(tensor_full(SCALAR, 2.5), "tensor(2.5000)\n");
     expect(tensor_full(SCALAR, -3), "tensor(-3.)\n");
     expect(tensor_full(SCALAR, nan("")), "tensor(nan)\n");
@@ -288,25 +282,22 @@ START_TEST(test_scalars) {
     expect(tensor_from_int64s(SCALAR, (int64_t[]){INT64_MIN}), "tensor(-9223372036854775808)\n");
     expect(tensor_from_bools(SCALAR, (bool[]){true}), "tensor(True)\n");
 }
-END_TEST
 
-START_TEST(test_empty) {
+TEST(test_empty) {
     expect(tensor_zeros(SHAPE(0)), "tensor([])\n");
     expect(tensor_zeros(SHAPE(0, 3)), "tensor([], size=(0, 3))\n");
     expect(tensor_from_int64s(SHAPE(0), NULL), "tensor([], dtype=torch.int64)\n");
     expect(tensor_from_bools(SHAPE(2, 0), NULL), "tensor([], size=(2, 0), dtype=torch.bool)\n");
 }
-END_TEST
 
-START_TEST(test_not_finite_and_negative_zero) {
+TEST(test_not_finite_and_negative_zero) {
     double whole[] = {nan(""), HUGE_VAL, -HUGE_VAL, -0.0, 1};
     expect(tensor_from_doubles(SHAPE(5), whole), "tensor([nan, inf, -inf, -0., 1.])\n");
     double mixed[] = {-nan(""), -HUGE_VAL, 0.5, -0.0};
     expect(tensor_from_doubles(SHAPE(4), mixed), "tensor([   nan,   -inf, 0.5000, -0.0000])\n");
 }
-END_TEST
 
-START_TEST(test_scientific_thresholds) {
+TEST(test_scientific_thresholds) {
     expect(tensor_from_doubles(SHAPE(2), (double[]){1, 1000}), "tensor([   1., 1000.])\n");
     expect(tensor_from_doubles(SHAPE(2), (double[]){1, 1001}),
            "tensor([1.0000e+00, 1.0010e+03])\n");
@@ -317,9 +308,8 @@ START_TEST(test_scientific_thresholds) {
     tensor_set_default_dtype(F64);
     expect(tensor_full(SHAPE(1), 1e-4), "tensor([0.0001])\n");
 }
-END_TEST
 
-START_TEST(test_dtype_is_named_when_not_the_default) {
+TEST(test_dtype_is_named_when_not_the_default) {
     Tensor *single = tensor_full(SHAPE(1), 0.5);
     tensor_set_default_dtype(F64);
     expect(single, "tensor([0.5000], dtype=torch.float32)\n");
@@ -330,11 +320,10 @@ START_TEST(test_dtype_is_named_when_not_the_default) {
     expect(precise, "tensor([0.5000], dtype=torch.float64, requires_grad=True)\n");
     expect(tensor_from_bools(SHAPE(2), (bool[]){true, false}), "tensor([ True, False])\n");
 }
-END_TEST
 
 /* PyTorch counts two columns too many before the first suffix. Otherwise both suffixes would fit
  * into 80 columns. */
-START_TEST(test_suffix_moves_to_a_new_line) {
+TEST(test_suffix_moves_to_a_new_line) {
     Tensor *x = tensor_full(SHAPE(7), 0.5);
     expect(result_of(tensor_retain(x), "Abc"),
            "tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000], grad_fn=<Abc>)\n");
@@ -342,16 +331,14 @@ START_TEST(test_suffix_moves_to_a_new_line) {
            "tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000],\n"
            "       grad_fn=<Abcd>)\n");
 }
-END_TEST
 
-START_TEST(test_result_without_gradient_shows_none) {
+TEST(test_result_without_gradient_shows_none) {
     Tensor *x = tensor_ones(SHAPE(1));
     x->grad_fn = "AddBackward0";
     expect(x, "tensor([1.])\n");
 }
-END_TEST
 
-START_TEST(test_views) {
+TEST(test_views) {
     Tensor *x = tensor_from_doubles(SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6});
     expect(tensor_as_strided(x, SHAPE(3, 2), (int64_t[]){1, 3}, 0), "tensor([[1., 4.],\n"
                                                                     "        [2., 5.],\n"
@@ -360,10 +347,9 @@ START_TEST(test_views) {
                                                                     "        [4., 6.]])\n");
     tensor_release(x);
 }
-END_TEST
 
 /* A million times a million elements: only the elements that are shown are read. */
-START_TEST(test_huge_expanded) {
+TEST(test_huge_expanded) {
     Tensor *one = tensor_ones(SCALAR);
     expect(tensor_as_strided(one, SHAPE(1000000, 1000000), (int64_t[]){0, 0}, 0),
            "tensor([[1., 1., 1.,  ..., 1., 1., 1.],\n"
@@ -375,7 +361,6 @@ START_TEST(test_huge_expanded) {
            "        [1., 1., 1.,  ..., 1., 1., 1.]])\n");
     tensor_release(one);
 }
-END_TEST
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -383,15 +368,14 @@ static void expect_refusal(const Tensor *x, FILE *file, const char *sentence) {
     FAILS(tensor_print(x, file), sentence);
 }
 
-START_TEST(test_null) {
+TEST(test_null) {
     Tensor *x = tensor_ones(SHAPE(2));
     expect_refusal(NULL, stdout, "print: the tensor is NULL");
     expect_refusal(x, NULL, "print: the file is NULL");
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(test_pending_error_prints_nothing) {
+TEST(test_pending_error_prints_nothing) {
     Tensor *x = tensor_ones(SHAPE(2));
     char *text = NULL;
     size_t size = 0;
@@ -403,10 +387,9 @@ START_TEST(test_pending_error_prints_nothing) {
     free(text);
     tensor_release(x);
 }
-END_TEST
 
 /* A file to which every write fails, and a file on a full disk, where only the flush fails. */
-START_TEST(test_write_errors) {
+TEST(test_write_errors) {
     const char *sentence = "print: the file could not be written";
     Tensor *x = tensor_ones(SHAPE(2));
     FILE *file = fopen("/dev/null", "r");
@@ -418,7 +401,6 @@ START_TEST(test_write_errors) {
     if (file) fclose(file);
     tensor_release(x);
 }
-END_TEST
 
 /* Do n significant digits read back as x? */
 static bool reads_back(double x, DType dtype, int n) {
@@ -435,7 +417,7 @@ static void expect_fewest_digits(double x, DType dtype) {
 }
 
 /* All powers of two: the numbers below one are closer to it than the numbers above. */
-START_TEST(test_fewest_digits) {
+TEST(test_fewest_digits) {
     ck_assert_int_eq(tensor_fewest_digits(0, F64), 1);
     ck_assert_int_eq(tensor_fewest_digits(-0.125, F32), 3);
     ck_assert_int_eq(tensor_fewest_digits(0.1, F64), 1);
@@ -451,23 +433,8 @@ START_TEST(test_fewest_digits) {
     for (int i = 0; i < 2000; i++) expect_fewest_digits(rint(1e6 * tensor_get(x, i)) / 1e3, F64);
     tensor_release(x);
 }
-END_TEST
-
-static Suite *print_suite(void) {
-    Suite *suite = suite_create("print");
-    add_tests(add_case(suite, "print", frame_setup_float, frame_teardown), test_golden,
-              test_notebook_queries, test_notebook_whole_numbers,
-              test_notebook_rows_break_at_80_columns, test_notebook_parameter,
-              test_notebook_summary_of_trained_weights, test_notebook_denormal_weights,
-              test_scalars, test_empty, test_not_finite_and_negative_zero,
-              test_scientific_thresholds, test_dtype_is_named_when_not_the_default,
-              test_suffix_moves_to_a_new_line, test_result_without_gradient_shows_none, test_views,
-              test_huge_expanded, test_null, test_pending_error_prints_nothing, test_write_errors,
-              test_fewest_digits);
-    return suite;
-}
 
 int main(int argc, char **argv) {
     if (argc > 1) golden = argv[1];
-    return run_suite(print_suite());
+    return run_tests("print");
 }

@@ -200,7 +200,8 @@ static void try_product(DType dtype, int64_t m, int64_t n, int64_t k, int layout
     free(first.data);
 }
 
-START_TEST(products_of_every_shape_and_stride) {
+CASE("products", .setup = setup)
+LOOP_TEST(products_of_every_shape_and_stride, 2) {
     static const int64_t sizes[][3] = {
         {0, 3, 4},  {3, 0, 4},    {3, 4, 0},   {0, 0, 0},   {1, 1, 1},   {1, 5, 1},   {5, 1, 1},
         {1, 1, 9},  {1, 7, 3},    {7, 1, 3},   {2, 3, 4},   {5, 7, 3},   {8, 8, 8},   {17, 9, 33},
@@ -210,10 +211,9 @@ START_TEST(products_of_every_shape_and_stride) {
             try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts,
                         layouts % STARTS);
 }
-END_TEST
 
 /* Every size up to a few tiles, in each dimension. */
-START_TEST(products_of_every_size) {
+LOOP_TEST(products_of_every_size, 2) {
     for (int64_t size = 1; size <= 70; size++)
         for (int i = 0; i < 8; i++) {
             const int64_t a = 1 + draw(40), b = 1 + draw(40);
@@ -223,11 +223,10 @@ START_TEST(products_of_every_size) {
             try_product(_i ? F64 : F32, a, b, size, layouts, begins);
         }
 }
-END_TEST
 
 /* A kernel may store a whole vector beyond the end of a row only if the next row of c follows
  * there. Here other bytes follow. */
-START_TEST(products_leave_what_lies_between_rows) {
+LOOP_TEST(products_leave_what_lies_between_rows, 2) {
     const DType dtype = _i ? F64 : F32;
     for (int64_t columns = 1; columns <= 40; columns++)
         for (int64_t rows = 1; rows <= 26; rows += 5) {
@@ -250,19 +249,18 @@ START_TEST(products_leave_what_lies_between_rows) {
             free(b.data);
         }
 }
-END_TEST
 
 /* At each -O level, and under sanitizers. (The baseline of some machines fuses, too.) */
-START_TEST(vectors_with_fma_fuse) {
+TEST(vectors_with_fma_fuse) {
     for (int t = 0; t < isa_count; t++)
         for (int type = F32; type <= F64; type++)
             EXPECT(!table_fuses(t + 1) || fuses(isa_tables[t], (DType)type),
                    "%s: products do not fuse", isa_tables[t]->name);
 }
-END_TEST
 
+CASE("large", .inner_setup = setup, .is_long = true)
 /* In each dimension a size larger than the packed blocks; the sizes are odd on purpose. */
-START_TEST(larger_products) {
+LOOP_TEST(larger_products, 2) {
     static const int64_t sizes[][3] = {{67, 131, 259}, {5, 3, 5003},   {3, 1031, 5},
                                        {1031, 3, 5},   {19, 40, 1030}, {5, 1070, 1100},
                                        {270, 70, 520}, {40, 2100, 30}, {800, 70, 700}};
@@ -270,11 +268,11 @@ START_TEST(larger_products) {
         for (int layouts = 0; layouts < 16; layouts += 5 - layouts / 5 % 2) /* 0, 5, 9, 14 */
             try_product(_i ? F64 : F32, sizes[i][0], sizes[i][1], sizes[i][2], layouts, i % STARTS);
 }
-END_TEST
 
+CASE("products", .setup = setup)
 /* A few rows of a transposed a. Its columns are so far apart that blocks of a are packed: for one
  * part of b, or for several. */
-START_TEST(products_of_distant_columns) {
+LOOP_TEST(products_of_distant_columns, 4) {
     const DType dtype = _i & 1 ? F64 : F32;
     const int64_t m = 100, k = 700, n = _i & 2 ? 200 : 30;
     Matrix a = matrix_new(dtype, 701, k, 1), b = matrix_new(dtype, k, n, 0), first = b;
@@ -293,11 +291,11 @@ START_TEST(products_of_distant_columns) {
     free(b.data);
     free(first.data);
 }
-END_TEST
 
+CASE("large", .inner_setup = setup, .is_long = true)
 /* a as above, but with more rows than stay packed at once. The first rows and the last rows must
  * have the same bits as in products of their own. */
-START_TEST(products_of_more_than_a_panel) {
+LOOP_TEST(products_of_more_than_a_panel, 4) {
     const DType dtype = _i & 1 ? F64 : F32;
     const int64_t m = 3100, k = 700, n = 300, few = 100, from = _i & 2 ? m - few : 0;
     const size_t size = dtype_size(dtype);
@@ -318,11 +316,11 @@ START_TEST(products_of_more_than_a_panel) {
     free(a.data);
     free(b.data);
 }
-END_TEST
 
+CASE("products", .setup = setup)
 /* Threads multiply slices of a product. A slice begins at a multiple of 64, and its workspace has
  * the size for the whole product. */
-START_TEST(a_slice_needs_no_more_room) {
+TEST(a_slice_needs_no_more_room) {
     static const int64_t depths[] = {0, 1, 20, 300, 333, 700, 1000, 1024, 1500};
     for (int t = 0; t < isa_count; t++)
         for (int i = 0; i < COUNT(depths) * 8; i++)
@@ -350,10 +348,9 @@ START_TEST(a_slice_needs_no_more_room) {
                     }
             }
 }
-END_TEST
 
 /* With k = 0 a product is 0. A factor of 0 does not hide a NaN or an infinity. */
-START_TEST(products_skip_no_zero) {
+TEST(products_skip_no_zero) {
     float a[] = {0, 1}, b[4 + SLACK] = {INFINITY, NAN, 1, 1}, c[2] = {7, 7}, workspace[512];
     MatmulShape shape = {.m = 1,
                          .n = 2,
@@ -371,11 +368,10 @@ START_TEST(products_skip_no_zero) {
         ck_assert(c[0] == 0 && c[1] == 0);
     }
 }
-END_TEST
 
 /* c = a b in two steps; the second step adds to c. The result must be the sum of two products, bit
  * for bit. If b is read in place, the lengths of its rows are multiples of a vector. */
-START_TEST(products_are_added) {
+LOOP_TEST(products_are_added, 2) {
     const DType dtype = _i ? F64 : F32;
     const int64_t size = dtype_size(dtype), k[] = {17, 20};
     Matrix a = matrix_new(dtype, 21, 37, 0), wide = matrix_new(dtype, 37, 48, 0);
@@ -418,14 +414,14 @@ START_TEST(products_are_added) {
     free(c[1].data);
     free(added.data);
 }
-END_TEST
 
+CASE("large", .inner_setup = setup, .is_long = true)
 /* The error of a long product is not larger than the error of a short one, because a chain has at
  * most CHAIN terms. With one long chain it would be 4e-6 to 9e-6 of the largest result. Factors
  * from 0 to 1 are the worst case, because their sums grow. The products have matrices, rows and
  * columns, in all layouts: 5 _i is the next pair of them, and the first four have each layout of a
  * and of b. */
-START_TEST(long_products_are_accurate) {
+LOOP_TEST(long_products_are_accurate, sampled(16, 4)) {
     enum { LENGTH = 20000, MOST = 48 };
     const int layouts = 5 * _i % 16;
     static const int64_t sizes[][2] = {{MOST, MOST}, {1, MOST}, {MOST, 1}, {5, 3}};
@@ -459,11 +455,11 @@ START_TEST(long_products_are_accurate) {
         free(b.data);
     }
 }
-END_TEST
 
+CASE("products", .setup = setup)
 /* Every row of a product has the same bits as in a product of its own. So no digit can depend on
  * how threads share the rows. */
-START_TEST(rows_of_a_product_stand_alone) {
+TEST(rows_of_a_product_stand_alone) {
     Matrix a = matrix_new(F32, 13, 37, 0), b = matrix_new(F32, 37, 29, 0);
     Matrix all = matrix_new(F32, 13, 29, 0), row = matrix_new(F32, 1, 29, 0);
     matrix_draw(&a);
@@ -481,12 +477,11 @@ START_TEST(rows_of_a_product_stand_alone) {
     free(all.data);
     free(row.data);
 }
-END_TEST
 
 /* For k = 1: a number times a row has the same bits as this row of the whole product, also 0
  * instead of -0, for any strides of the row.
  */
-START_TEST(a_number_times_a_row_is_a_row_of_the_product) {
+TEST(a_number_times_a_row_is_a_row_of_the_product) {
     double factors[13], numbers[29], spaced[58] = {0};
     for (int i = 0; i < 13; i++) factors[i] = i % 4 ? draw_in(-2, 2) : 0;
     for (int j = 0; j < 29; j++) {
@@ -511,7 +506,6 @@ START_TEST(a_number_times_a_row_is_a_row_of_the_product) {
     }
     ck_assert(tensor_set_default_dtype(F32));
 }
-END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------- */
 
@@ -519,18 +513,5 @@ int main(void) {
     find_tables();
     isa_tables = tables + 1;
     isa_count = table_count - 1;
-    Suite *suite = suite_create("products");
-    TCase *tcase = add_case(suite, "products", setup, NULL);
-    add_loop_tests(tcase, 2, products_of_every_shape_and_stride, products_of_every_size,
-                   products_leave_what_lies_between_rows);
-    tcase_add_loop_test(tcase, products_of_distant_columns, 0, 4);
-    add_tests(tcase, vectors_with_fma_fuse, a_slice_needs_no_more_room, products_skip_no_zero);
-    tcase_add_loop_test(tcase, products_are_added, 0, 2);
-    add_tests(tcase, rows_of_a_product_stand_alone, a_number_times_a_row_is_a_row_of_the_product);
-    TCase *large = mark_long(add_framed_case(suite, "large"));
-    tcase_add_checked_fixture(large, setup, NULL);
-    tcase_add_loop_test(large, larger_products, 0, 2);
-    tcase_add_loop_test(large, long_products_are_accurate, 0, sampled(16, 4));
-    tcase_add_loop_test(large, products_of_more_than_a_panel, 0, 4);
-    return run_suite(suite);
+    return run_tests("products");
 }

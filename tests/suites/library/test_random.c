@@ -241,7 +241,8 @@ static const Record RECORDS[] = {
 };
 enum { RECORD_COUNT = COUNT(RECORDS) };
 
-START_TEST(thousand_draws_match_torch) {
+CASE("goldens", .setup = frame_setup_float, .teardown = frame_teardown)
+LOOP_TEST(thousand_draws_match_torch, RECORD_COUNT *SEED_COUNT) {
     const Record *record = &RECORDS[_i / SEED_COUNT];
     int64_t seed = SEEDS[_i % SEED_COUNT];
     Golden want = golden(seed, record->name);
@@ -256,7 +257,6 @@ START_TEST(thousand_draws_match_torch) {
     }
     free(want.elements);
 }
-END_TEST
 
 /* Compares x, which it releases, and returns where the next part begins. */
 static int64_t compare_part(Tensor *x, const Golden *want, int64_t first) {
@@ -270,7 +270,7 @@ static int64_t compare_part(Tensor *x, const Golden *want, int64_t first) {
 }
 
 /* One stream through every kind of draw: each kind begins where the previous one ended. */
-START_TEST(mixed_draws_match_torch) {
+LOOP_TEST(mixed_draws_match_torch, SEED_COUNT) {
     static const DType dtypes[] = {F32, F64, F32};
     Golden want = golden(SEEDS[_i], "mixed");
     ck_assert_int_eq(want.dtype, F64);
@@ -293,11 +293,10 @@ START_TEST(mixed_draws_match_torch) {
     ck_assert_int_eq(next, want.count);
     free(want.elements);
 }
-END_TEST
 
 /* ---- well-known values ----------------------------------------------------------------------- */
 
-START_TEST(seed_0_prints_what_torch_prints) {
+TEST(seed_0_prints_what_torch_prints) {
     EXPECT(tensor_rand(SHAPE(5)), 5e-5, .4963, .7682, .0885, .1320, .3074);
     tensor_manual_seed(0);
     EXPECT(tensor_randn(SHAPE(5)), 5e-5, 1.5410, -.2934, -2.1788, .5684, -1.0845);
@@ -306,17 +305,15 @@ START_TEST(seed_0_prints_what_torch_prints) {
     tensor_manual_seed(0);
     EXPECT(tensor_randperm(10), 0, 4, 1, 7, 5, 3, 9, 0, 8, 6, 2);
 }
-END_TEST
 
-START_TEST(seed_42_prints_what_torch_prints) {
+TEST(seed_42_prints_what_torch_prints) {
     tensor_manual_seed(42);
     EXPECT(tensor_rand(SHAPE(5)), 5e-5, .8823, .9150, .3829, .9593, .3904);
     tensor_manual_seed(42);
     EXPECT(tensor_randn(SHAPE(5)), 5e-5, .3367, .1288, .2345, .2303, -1.1229);
 }
-END_TEST
 
-START_TEST(seed_123_drops_what_torch_drops) {
+TEST(seed_123_drops_what_torch_drops) {
     static const char *const rows[] = {"220220", "000202", "222202", "022002", "020202", "022220"};
     tensor_manual_seed(123);
     Tensor *keep = tensor_bernoulli(1 - 0.5, SHAPE(6, 6));
@@ -325,59 +322,54 @@ START_TEST(seed_123_drops_what_torch_drops) {
         ck_assert_int_eq(((const bool *)keep->data)[i], rows[i / 6][i % 6] == '2');
     tensor_release(keep);
 }
-END_TEST
 
 /* nn.Linear(2, 3) draws its weight and then its bias from U(-1/sqrt(2), 1/sqrt(2)). */
-START_TEST(uniform_starts_a_linear_layer_as_torch_does) {
+TEST(uniform_starts_a_linear_layer_as_torch_does) {
     double bound = 1 / sqrt(2);
     EXPECT(tensor_uniform(-bound, bound, SHAPE(3, 2)), 5e-5, -.0053, .3793, -.5820, -.5204, -.2723,
            .1896);
     EXPECT(tensor_uniform(-bound, bound, SHAPE(3)), 5e-5, -.0140, .5607, -.0628);
 }
-END_TEST
 
 /* ISO C++, [rand.predef]: the 10000th number of mt19937 with its default seed 5489. A number of 64
  * bits has two words; the second is the low one. */
-START_TEST(engine_passes_the_standards_check) {
+TEST(engine_passes_the_standards_check) {
     tensor_manual_seed(5489);
     Tensor *x = tensor_randint(0, INT64_C(1) << 32, SHAPE(5000));
     ck_assert_ptr_nonnull(x);
     ck_assert_int_eq(((const int64_t *)x->data)[4999], 4123659995);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- seeds, state, threads ------------------------------------------------------------------- */
 
-START_TEST(only_the_low_32_bits_of_a_seed_count) {
+CASE("state", .setup = frame_setup_float, .teardown = frame_teardown)
+TEST(only_the_low_32_bits_of_a_seed_count) {
     tensor_manual_seed((uint64_t)7 << 32);
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
     tensor_manual_seed(UINT64_MAX); /* torch.manual_seed(-1) */
     ck_assert_double_eq(next_rand(), 0.9937993884086609);
 }
-END_TEST
 
 /* The second normal of a pair waits for the next draw of a normal. Other draws do not use it; a new
  * seed drops it. */
-START_TEST(second_normal_of_a_pair_waits) {
+TEST(second_normal_of_a_pair_waits) {
     EXPECT(tensor_randn(SHAPE(1)), 5e-5, 1.5410);
     next_rand();
     tensor_release(tensor_randn(SHAPE(16)));
     EXPECT(tensor_normal(10, 2, SHAPE(1)), 1e-4, 10 + 2 * -.2934);
     ck_assert(!tensor_generator_current()->has_cached);
 }
-END_TEST
 
-START_TEST(seeding_drops_the_waiting_normal) {
+TEST(seeding_drops_the_waiting_normal) {
     tensor_release(tensor_randn(SHAPE(1)));
     ck_assert(tensor_generator_current()->has_cached);
     tensor_manual_seed(0);
     ck_assert(!tensor_generator_current()->has_cached);
     EXPECT(tensor_randn(SHAPE(1)), 5e-5, 1.5410);
 }
-END_TEST
 
-START_TEST(a_saved_generator_repeats_itself) {
+TEST(a_saved_generator_repeats_itself) {
     tensor_release(tensor_randn(SHAPE(7)));
     Generator saved = *tensor_generator_current();
     Tensor *first = tensor_randn(SHAPE(3, 5));
@@ -389,14 +381,12 @@ START_TEST(a_saved_generator_repeats_itself) {
     ck_assert_mem_eq(first->data, again->data, 15 * sizeof(float));
     RELEASE(first, again);
 }
-END_TEST
 
-START_TEST(a_zeroed_generator_starts_from_seed_0) {
+TEST(a_zeroed_generator_starts_from_seed_0) {
     tensor_manual_seed(42);
     *tensor_generator_current() = (Generator){0};
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
-END_TEST
 
 static void *draw_in_thread(void *value) {
     *(double *)value = next_rand();
@@ -405,7 +395,7 @@ static void *draw_in_thread(void *value) {
     return NULL;
 }
 
-START_TEST(each_thread_has_its_own_generator) {
+TEST(each_thread_has_its_own_generator) {
     tensor_manual_seed(42);
     double value = 0;
     pthread_t thread;
@@ -414,7 +404,6 @@ START_TEST(each_thread_has_its_own_generator) {
     ck_assert_double_eq(value, FIRST_OF_SEED_0); /* the thread never called tensor_manual_seed */
     EXPECT(tensor_rand(SHAPE(1)), 5e-5, .8823);  /* and did not change our generator */
 }
-END_TEST
 
 /* ---- shapes, types, corners ------------------------------------------------------------------ */
 
@@ -426,7 +415,8 @@ static void expect_form(Tensor *x, DType dtype, int ndim, int64_t numel) {
     tensor_release(x);
 }
 
-START_TEST(results_have_the_shape_and_type_asked_for) {
+CASE("corners", .setup = frame_setup_float, .teardown = frame_teardown)
+TEST(results_have_the_shape_and_type_asked_for) {
     for (DType dtype = F32; dtype <= F64; dtype++) {
         tensor_set_default_dtype(dtype);
         expect_form(tensor_rand(SHAPE(2, 3)), dtype, 2, 6);
@@ -438,9 +428,8 @@ START_TEST(results_have_the_shape_and_type_asked_for) {
         expect_form(tensor_randperm(5), I64, 1, 5);
     }
 }
-END_TEST
 
-START_TEST(no_elements_take_no_draws) {
+TEST(no_elements_take_no_draws) {
     expect_form(tensor_rand(SHAPE(2, 0)), F32, 2, 0);
     expect_form(tensor_uniform(1, 2, SHAPE(0)), F32, 1, 0);
     expect_form(tensor_randn(SHAPE(0, 3)), F32, 2, 0);
@@ -451,9 +440,8 @@ START_TEST(no_elements_take_no_draws) {
     EXPECT(tensor_randperm(1), 0, 0); /* one permutation: nothing is drawn */
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
-END_TEST
 
-START_TEST(limits_of_the_arguments_are_allowed) {
+TEST(limits_of_the_arguments_are_allowed) {
     EXPECT(tensor_uniform(1.5, 1.5, SHAPE(2)), 0, 1.5, 1.5);
     EXPECT(tensor_normal(-3, 0, SHAPE(2)), 0, -3, -3);
     EXPECT(tensor_randint(INT64_MIN, INT64_MIN + 1, SHAPE(2)), 0, -0x1p63, -0x1p63);
@@ -462,26 +450,23 @@ START_TEST(limits_of_the_arguments_are_allowed) {
     ck_assert(isinf(element(x, 0)) && isinf(element(x, 19)));
     tensor_release(x);
 }
-END_TEST
 
 /* p = 0 and p = 1 draw, too: two words per element. */
-START_TEST(certain_masks_draw_too) {
+TEST(certain_masks_draw_too) {
     EXPECT(tensor_bernoulli(1, SHAPE(3)), 0, 1, 1, 1);
     ck_assert_double_eq(next_rand(), 0.4900934100151062); /* the seventh of seed 0 */
     tensor_manual_seed(0);
     EXPECT(tensor_bernoulli(0, SHAPE(3)), 0, 0, 0, 0);
     ck_assert_double_eq(next_rand(), 0.4900934100151062);
 }
-END_TEST
 
 /* 2^28 - 1 values take one word per element, 2^28 take two. */
-START_TEST(wide_integers_take_two_words) {
+TEST(wide_integers_take_two_words) {
     EXPECT(tensor_randint(0, (1 << 28) - 1, SHAPE(2)), 0, 2357136044 % ((1 << 28) - 1),
            2546248239 % ((1 << 28) - 1));
     tensor_manual_seed(0);
     EXPECT(tensor_randint(0, 1 << 28, SHAPE(2)), 0, 2546248239 % (1 << 28), 3626093760 % (1 << 28));
 }
-END_TEST
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
@@ -496,7 +481,8 @@ enum { LARGE = 20 };
 
 #define WEIGHTS_MUST_BE "weights must be (V) or (B, V), float32 or float64, and n positive"
 
-START_TEST(a_mistake_is_one_sentence_and_draws_nothing) {
+CASE("mistakes", .setup = frame_setup_float, .teardown = frame_teardown)
+TEST(a_mistake_is_one_sentence_and_draws_nothing) {
     const Shape n = SHAPE(LARGE), negative = SHAPE(2, -1);
     const double nan_ = (double)NAN, infinity = (double)INFINITY;
     DRAWS_NOTHING(tensor_normal(0, -1, n), "normal: std is -1: it must not be negative");
@@ -558,18 +544,16 @@ START_TEST(a_mistake_is_one_sentence_and_draws_nothing) {
     DRAWS_NOTHING(tensor_randint(0, 5, negative),
                   "randint: shape is (2, -1): a size must not be negative");
 }
-END_TEST
 
-START_TEST(float64_reaches_further) {
+TEST(float64_reaches_further) {
     tensor_set_default_dtype(F64);
     expect_form(tensor_uniform(-3e38, 3e38, SHAPE(2)), F64, 1, 2);
     FAILS(tensor_uniform(-1e308, 1e308, SHAPE(2)),
           "uniform: low is -1e+308 and high is 1e+308: both, and "
           "high - low, must be finite in float64");
 }
-END_TEST
 
-START_TEST(a_pending_error_stays_and_draws_nothing) {
+TEST(a_pending_error_stays_and_draws_nothing) {
     tensor_fail("the first mistake");
     ck_assert_ptr_null(tensor_rand(SHAPE(2)));
     ck_assert_ptr_null(tensor_uniform(0, 1, SHAPE(2)));
@@ -581,9 +565,8 @@ START_TEST(a_pending_error_stays_and_draws_nothing) {
     FAILS(tensor_normal(0, -1, SHAPE(2)), "the first mistake");
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
-END_TEST
 
-START_TEST(no_memory_draws_nothing) {
+TEST(no_memory_draws_nothing) {
     Shape huge = SHAPE(INT64_MAX / 2);
     ck_assert_ptr_null(tensor_rand(huge));
     ck_assert_ptr_nonnull(tensor_error());
@@ -593,7 +576,6 @@ START_TEST(no_memory_draws_nothing) {
     tensor_clear_error();
     ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
-END_TEST
 
 /* ---- the state as a tensor ------------------------------------------------------------------ */
 
@@ -607,7 +589,8 @@ static double some_draws(void) {
     return sum;
 }
 
-START_TEST(a_state_goes_on_as_it_would_have) {
+CASE("state", .setup = frame_setup_float, .teardown = frame_teardown)
+TEST(a_state_goes_on_as_it_would_have) {
     for (int i = 0; i < 4;
          i++) { /* states with and without a waiting normal, at any place in the words */
         Tensor *state = tensor_generator_state();
@@ -626,9 +609,8 @@ START_TEST(a_state_goes_on_as_it_would_have) {
         RELEASE(state, turned, wide, column);
     }
 }
-END_TEST
 
-START_TEST(a_state_that_is_none_is_refused) {
+TEST(a_state_that_is_none_is_refused) {
     static const struct {
         int place;
         int64_t value;
@@ -656,33 +638,5 @@ START_TEST(a_state_that_is_none_is_refused) {
     ck_assert_mem_eq(&before, tensor_generator_current(), sizeof before);
     RELEASE(state, x, y);
 }
-END_TEST
 
-static Suite *random_suite(void) {
-    Suite *suite = suite_create("random");
-    TCase *goldens = add_case(suite, "goldens", frame_setup_float, frame_teardown);
-    tcase_add_loop_test(goldens, thousand_draws_match_torch, 0, RECORD_COUNT * SEED_COUNT);
-    tcase_add_loop_test(goldens, mixed_draws_match_torch, 0, SEED_COUNT);
-    add_tests(goldens, seed_0_prints_what_torch_prints, seed_42_prints_what_torch_prints,
-              seed_123_drops_what_torch_drops, uniform_starts_a_linear_layer_as_torch_does,
-              engine_passes_the_standards_check);
-    TCase *state = add_case(suite, "state", frame_setup_float, frame_teardown);
-    add_tests(state, only_the_low_32_bits_of_a_seed_count, second_normal_of_a_pair_waits,
-              seeding_drops_the_waiting_normal, a_saved_generator_repeats_itself,
-              a_zeroed_generator_starts_from_seed_0);
-#ifndef ONE_THREAD
-    tcase_add_test(state, each_thread_has_its_own_generator);
-#endif
-    add_tests(state, a_state_goes_on_as_it_would_have, a_state_that_is_none_is_refused);
-    add_tests(add_case(suite, "corners", frame_setup_float, frame_teardown),
-              results_have_the_shape_and_type_asked_for, no_elements_take_no_draws,
-              limits_of_the_arguments_are_allowed, certain_masks_draw_too,
-              wide_integers_take_two_words);
-    TCase *mistakes = add_case(suite, "mistakes", frame_setup_float, frame_teardown);
-    tcase_add_test(mistakes, a_mistake_is_one_sentence_and_draws_nothing);
-    add_tests(mistakes, float64_reaches_further, a_pending_error_stays_and_draws_nothing,
-              no_memory_draws_nothing);
-    return suite;
-}
-
-int main(void) { return run_suite(random_suite()); }
+int main(void) { return run_tests("random"); }

@@ -198,11 +198,12 @@ static void multi_head_attention_000(int dtype, int seed) {
     forget();
 }
 
-START_TEST(seed_000_fa4835f4a7945ea0) {
+CASE("documents", .setup = open_documents, .teardown = close_golden, .inner_setup = frame_setup,
+     .inner_teardown = frame_teardown)
+RANGE_TEST(seed_000_fa4835f4a7945ea0, F32, F64 + 1) {
     multi_head_attention_000(_i, 0);
     multi_head_attention_000(_i, 1);
 }
-END_TEST
 
 /* ---- seed 001: self-attention with a boolean mask ---------------------------------------- */
 
@@ -328,13 +329,12 @@ static void multi_head_attention_001(int dtype, int seed) {
     forget();
 }
 
-START_TEST(seed_001_0ea6f6b330a5c08a) {
+RANGE_TEST(seed_001_0ea6f6b330a5c08a, F32, F64 + 1) {
     definition_001(_i, 0);
     definition_001(_i, 11);
     multi_head_attention_001(_i, 0);
     multi_head_attention_001(_i, 11);
 }
-END_TEST
 
 /* ---- seed 002: a narrower input ---------------------------------------------------------- */
 
@@ -401,12 +401,11 @@ static void self_attention_002(int dtype, int seed) {
     forget();
 }
 
-START_TEST(seed_002_ea84a240723ba19e) {
+RANGE_TEST(seed_002_ea84a240723ba19e, F32, F64 + 1) {
     self_attention_002(_i, 0);
     self_attention_002(_i, 2);
     self_attention_002(_i, 2022);
 }
-END_TEST
 
 /* ---- seed 003: multi-head attention in three dialects ------------------------------------ */
 
@@ -479,7 +478,7 @@ static void windows_003(int dtype, const char *dialect) {
     forget();
 }
 
-START_TEST(seed_003_50a0c1954a3f737a) {
+RANGE_TEST(seed_003_50a0c1954a3f737a, F32, F64 + 1) {
     const int64_t num_hiddens = 100, num_heads = 5;
     MultiHeadAttentionConfig lazy = {
         .num_hiddens = num_hiddens, .num_heads = num_heads, .dropout = 0.5};
@@ -496,7 +495,6 @@ START_TEST(seed_003_50a0c1954a3f737a) {
     windows_003(_i, "pytorch");
     windows_003(_i, "tensorflow");
 }
-END_TEST
 
 /* ---- seed 004: a whole notebook ---------------------------------------------------------- */
 
@@ -697,7 +695,7 @@ static void further_reading(int dtype, int first_cell, int64_t n, const char *ou
     nn_free(multi_head_attention);
 }
 
-START_TEST(seed_004_935a0b883444fe2f) {
+RANGE_TEST(seed_004_935a0b883444fe2f, F32, F64 + 1) {
     begin(_i, 517109245, "004");
     tape_begin_no_grad();
     mock_dataset(_i);
@@ -710,7 +708,6 @@ START_TEST(seed_004_935a0b883444fe2f) {
     further_reading(_i, 36, 4, "output_after_attention");
     forget();
 }
-END_TEST
 
 /* ---- every attention module with every mask ---------------------------------------------- A case
  * is a line in the metadata of the file. The metadata "order" gives the order of the cases. */
@@ -884,47 +881,27 @@ static int run_cases(const char *module, int dtype, bool fused) {
 
 enum { MASKS = 15, VARIANTS = 4 };
 
-START_TEST(dot_product_attention) {
+CASE("modules", .setup = open_cases, .teardown = close_golden, .inner_setup = frame_setup,
+     .inner_teardown = frame_teardown)
+RANGE_TEST(dot_product_attention, F32, F64 + 1) {
     ck_assert_int_eq(run_cases("dot_product", _i, false), MASKS * VARIANTS);
 }
-END_TEST
 
-START_TEST(additive_attention) {
+RANGE_TEST(additive_attention, F32, F64 + 1) {
     ck_assert_int_eq(run_cases("additive", _i, false), MASKS * VARIANTS);
 }
-END_TEST
 
-START_TEST(multi_head_attention) {
+RANGE_TEST(multi_head_attention, F32, F64 + 1) {
     ck_assert_int_eq(run_cases("multi_head", _i, false), MASKS * VARIANTS);
 }
-END_TEST
 
 /* There are no weights to compare; everything else is the same. */
-START_TEST(fused_dot_product_attention) {
+RANGE_TEST(fused_dot_product_attention, F32, F64 + 1) {
     ck_assert_int_eq(run_cases("dot_product", _i, true), MASKS * VARIANTS);
 }
-END_TEST
 
-START_TEST(fused_multi_head_attention) {
+RANGE_TEST(fused_multi_head_attention, F32, F64 + 1) {
     ck_assert_int_eq(run_cases("multi_head", _i, true), MASKS * VARIANTS);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("seeds");
-    TCase *documents = add_case(suite, "documents", open_documents, close_golden);
-    tcase_add_checked_fixture(documents, frame_setup, frame_teardown);
-    tcase_add_loop_test(documents, seed_000_fa4835f4a7945ea0, F32, F64 + 1);
-    tcase_add_loop_test(documents, seed_001_0ea6f6b330a5c08a, F32, F64 + 1);
-    tcase_add_loop_test(documents, seed_002_ea84a240723ba19e, F32, F64 + 1);
-    tcase_add_loop_test(documents, seed_003_50a0c1954a3f737a, F32, F64 + 1);
-    tcase_add_loop_test(documents, seed_004_935a0b883444fe2f, F32, F64 + 1);
-    TCase *modules = add_case(suite, "modules", open_cases, close_golden);
-    tcase_add_checked_fixture(modules, frame_setup, frame_teardown);
-    tcase_add_loop_test(modules, dot_product_attention, F32, F64 + 1);
-    tcase_add_loop_test(modules, additive_attention, F32, F64 + 1);
-    tcase_add_loop_test(modules, multi_head_attention, F32, F64 + 1);
-    tcase_add_loop_test(modules, fused_dot_product_attention, F32, F64 + 1);
-    tcase_add_loop_test(modules, fused_multi_head_attention, F32, F64 + 1);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("seeds"); }

@@ -94,8 +94,8 @@ static void *every_op(void *unused) {
     return unused;
 }
 
-START_TEST(every_op_runs_on_64_kb) { on_little_stack(every_op); }
-END_TEST
+CASE("64 KB", .setup = setup, .teardown = frame_teardown)
+TEST(every_op_runs_on_64_kb) { on_little_stack(every_op); }
 
 /* ---- large ones ---------------------------------------------------------------------------- */
 
@@ -105,8 +105,7 @@ static void *large_ops(void *unused) {
     return unused;
 }
 
-START_TEST(large_ops_run_on_64_kb) { on_little_stack(large_ops); }
-END_TEST
+TEST(large_ops_run_on_64_kb) { on_little_stack(large_ops); }
 
 /* ---- all else ------------------------------------------------------------------------------ */
 
@@ -170,17 +169,8 @@ static void *files_and_text(void *unused) {
     return unused;
 }
 
-START_TEST(training_runs_on_64_kb) { on_little_stack(training); }
-END_TEST
+TEST(training_runs_on_64_kb) { on_little_stack(training); }
 
-START_TEST(files_and_text_take_64_kb) { on_little_stack(files_and_text); }
-END_TEST
+TEST(files_and_text_take_64_kb) { on_little_stack(files_and_text); }
 
-static Suite *stacks_suite(void) {
-    Suite *suite = suite_create("stacks");
-    add_tests(add_case(suite, "64 KB", setup, frame_teardown), every_op_runs_on_64_kb,
-              large_ops_run_on_64_kb, training_runs_on_64_kb, files_and_text_take_64_kb);
-    return suite;
-}
-
-int main(void) { return run_suite(stacks_suite()); }
+int main(void) { return run_tests("stacks"); }

@@ -15,7 +15,8 @@
 
 /* ---- ownership ----------------------------------------------------------------------------- */
 
-START_TEST(a_result_is_lent_and_the_tape_lets_it_go) {
+CASE("ownership")
+TEST(a_result_is_lent_and_the_tape_lets_it_go) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     int64_t before = tensor_live();
     ck_assert(tape_begin());
@@ -28,10 +29,9 @@ START_TEST(a_result_is_lent_and_the_tape_lets_it_go) {
     ck_assert_int_eq(x->refs, 1);
     tensor_release(x);
 }
-END_TEST
 
 /* The tape counts a reference to what its ops read, so the caller may let go early. */
-START_TEST(an_input_may_be_released_before_the_tape_ends) {
+TEST(an_input_may_be_released_before_the_tape_ends) {
     Tensor *w = LEAF(SHAPE(2), 3, 4);
     ck_assert(tape_begin());
     Tensor *x = LEAF(SHAPE(2), 1, 2);
@@ -42,9 +42,8 @@ START_TEST(an_input_may_be_released_before_the_tape_ends) {
     EXPECT_GRAD(w, 1, 2);
     tensor_release(w);
 }
-END_TEST
 
-START_TEST(a_retained_result_outlives_the_tape) {
+TEST(a_retained_result_outlives_the_tape) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = tensor_retain(ag_scale(ag_transpose(ag_reshape(x, SHAPE(1, 2)), 0, 1), 3));
@@ -55,9 +54,8 @@ START_TEST(a_retained_result_outlives_the_tape) {
     EXPECT_ELEMENTS(y, 3, 6);
     tensor_release(y);
 }
-END_TEST
 
-START_TEST(a_retained_view_keeps_the_bytes) {
+TEST(a_retained_view_keeps_the_bytes) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert(tape_begin());
     Tensor *y = tensor_retain(ag_select(ag_exp(ag_scale(x, 0)), 0, 1));
@@ -66,27 +64,25 @@ START_TEST(a_retained_view_keeps_the_bytes) {
     EXPECT_ELEMENTS(y, 1, 1);
     tensor_release(y);
 }
-END_TEST
 
-START_TEST(ending_nothing_does_nothing) {
+TEST(ending_nothing_does_nothing) {
     tape_end();
     tape_end();
     ck_assert_ptr_null(tensor_error());
     ck_assert(tape_begin());
     tape_end();
 }
-END_TEST
 
-START_TEST(an_op_needs_an_open_tape) {
+TEST(an_op_needs_an_open_tape) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     FAILS(ag_exp(x), "exp: no tape is open: call tape_begin or tape_begin_no_grad first");
     tensor_release(x);
 }
-END_TEST
 
 /* ---- nested tapes -------------------------------------------------------------------------- */
 
-START_TEST(an_inner_tape_lets_go_of_its_own_results) {
+CASE("nested")
+TEST(an_inner_tape_lets_go_of_its_own_results) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = ag_scale(x, 2);
@@ -108,9 +104,8 @@ START_TEST(an_inner_tape_lets_go_of_its_own_results) {
     EXPECT_GRAD(x, 8, 16);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(a_recording_tape_may_stand_inside_one_that_does_not_record) {
+TEST(a_recording_tape_may_stand_inside_one_that_does_not_record) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin_no_grad());
     Tensor *constant = ag_scale(x, 5);
@@ -121,9 +116,8 @@ START_TEST(a_recording_tape_may_stand_inside_one_that_does_not_record) {
     EXPECT_GRAD(x, 5, 10);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(two_recording_tapes_are_an_error) {
+TEST(two_recording_tapes_are_an_error) {
     const char *sentence = "tape_begin: a recording tape is open already: tape_end it first";
     ck_assert(tape_begin());
     FAILS(tape_begin(), sentence);
@@ -132,9 +126,8 @@ START_TEST(two_recording_tapes_are_an_error) {
     tape_end();
     tape_end();
 }
-END_TEST
 
-START_TEST(sixty_four_tapes_are_enough) {
+TEST(sixty_four_tapes_are_enough) {
     ck_assert(tape_begin());
     for (int i = 1; i < 64; i++) ck_assert(tape_begin_no_grad());
     FAILS(tape_begin_no_grad(),
@@ -147,10 +140,9 @@ START_TEST(sixty_four_tapes_are_enough) {
     EXPECT_GRAD(x, 4);
     tensor_release(x);
 }
-END_TEST
 
 /* The tape must open, so that the next tape_end closes it, and not the outer tape. */
-START_TEST(a_tape_opens_while_an_error_is_pending) {
+TEST(a_tape_opens_while_an_error_is_pending) {
     Tensor *x = LEAF(SCALAR, 2);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
@@ -164,7 +156,6 @@ START_TEST(a_tape_opens_while_an_error_is_pending) {
     EXPECT_GRAD(x, 4);
     tensor_release(x);
 }
-END_TEST
 
 static void *use_tape_in_thread(void *ok) {
     Tensor *x = LEAF(SCALAR, 3);
@@ -177,7 +168,7 @@ static void *use_tape_in_thread(void *ok) {
     return NULL;
 }
 
-START_TEST(each_thread_has_its_own_tapes) {
+TEST(each_thread_has_its_own_tapes) {
     Tensor *x = LEAF(SCALAR, 2);
     bool ok = false;
     ck_assert(tape_begin());
@@ -191,11 +182,11 @@ START_TEST(each_thread_has_its_own_tapes) {
     EXPECT_GRAD(x, 4);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- tape_end_keeping ---------------------------------------------------------------------- */
 
-START_TEST(kept_for_the_caller) {
+CASE("keeping")
+TEST(kept_for_the_caller) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     int64_t before = tensor_live();
     ck_assert(tape_begin_no_grad());
@@ -206,9 +197,8 @@ START_TEST(kept_for_the_caller) {
     EXPECT_ELEMENTS(y, 1, 1);
     RELEASE(y, x);
 }
-END_TEST
 
-START_TEST(kept_for_the_tape_outside) {
+TEST(kept_for_the_tape_outside) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     int64_t before = tensor_live();
@@ -224,10 +214,9 @@ START_TEST(kept_for_the_tape_outside) {
     EXPECT_GRAD(x, 3, 3);
     tensor_release(x);
 }
-END_TEST
 
 /* tape_end_keeping of a result of the outer tape must not take it from the outer tape. */
-START_TEST(keeping_a_result_of_an_outer_tape_changes_nothing) {
+TEST(keeping_a_result_of_an_outer_tape_changes_nothing) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
@@ -242,18 +231,16 @@ START_TEST(keeping_a_result_of_an_outer_tape_changes_nothing) {
     EXPECT_GRAD(x, 4, 8);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(keeping_a_leaf_is_retaining_it) {
+TEST(keeping_a_leaf_is_retaining_it) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     ck_assert_ptr_eq(tape_end_keeping(x), x);
     ck_assert_int_eq(x->refs, 2);
     RELEASE(x, x);
 }
-END_TEST
 
-START_TEST(keeping_nothing_closes_the_tape) {
+TEST(keeping_nothing_closes_the_tape) {
     ck_assert(tape_begin());
     ck_assert_ptr_null(tape_end_keeping(NULL));
     ck_assert_ptr_null(tensor_error());
@@ -264,11 +251,10 @@ START_TEST(keeping_nothing_closes_the_tape) {
     FAILS(tape_end_keeping(y), "the first mistake");
     tensor_release(x); /* frame_teardown checks that no tape is open */
 }
-END_TEST
 
 /* ---- tape_own ------------------------------------------------------------------------------ */
 
-START_TEST(the_tape_owns_what_it_is_given) {
+TEST(the_tape_owns_what_it_is_given) {
     const int64_t before = tensor_live();
     ck_assert(tape_begin());
     Tensor *made = tensor_full(SHAPE(2), 3);
@@ -283,10 +269,9 @@ START_TEST(the_tape_owns_what_it_is_given) {
     tape_end();
     ck_assert_int_eq(tensor_live(), before);
 }
-END_TEST
 
 /* A tensor of tape_own may be a leaf. If it is retained, it outlives the tape. */
-START_TEST(an_owned_leaf_gets_a_gradient_and_may_be_retained) {
+TEST(an_owned_leaf_gets_a_gradient_and_may_be_retained) {
     ck_assert(tape_begin());
     Tensor *x = ag_requires_grad(tape_own(LEAF(SHAPE(2), 2, 5)));
     ck_assert(ag_backward(ag_sum(ag_square(x))));
@@ -299,9 +284,8 @@ START_TEST(an_owned_leaf_gets_a_gradient_and_may_be_retained) {
     EXPECT_GRAD(x, 5, 11);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(what_cannot_be_owned_is_released) {
+TEST(what_cannot_be_owned_is_released) {
     FAILS(tape_own(tensor_ones(SHAPE(2))),
           "tape_own: no tape is open: call tape_begin or tape_begin_no_grad first");
     ck_assert(tape_begin());
@@ -312,11 +296,10 @@ START_TEST(what_cannot_be_owned_is_released) {
     expect_error("the first mistake");
     tape_end();
 }
-END_TEST
 
 /* ---- a result whose tape has ended --------------------------------------------------------- */
 
-START_TEST(history_ends_with_the_tape) {
+TEST(history_ends_with_the_tape) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = tape_end_keeping(ag_square(x));
@@ -329,9 +312,8 @@ START_TEST(history_ends_with_the_tape) {
     EXPECT_GRAD(x, 1, 4); /* y is a constant */
     RELEASE(y, x);
 }
-END_TEST
 
-START_TEST(history_does_not_matter_where_nothing_is_recorded) {
+TEST(history_does_not_matter_where_nothing_is_recorded) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = tape_end_keeping(ag_square(x));
@@ -343,9 +325,8 @@ START_TEST(history_does_not_matter_where_nothing_is_recorded) {
     tape_end();
     RELEASE(y, x);
 }
-END_TEST
 
-START_TEST(a_kept_constant_may_become_a_leaf) {
+TEST(a_kept_constant_may_become_a_leaf) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin_no_grad());
     Tensor *y = ag_requires_grad(tape_end_keeping(ag_square(x)));
@@ -359,11 +340,11 @@ START_TEST(a_kept_constant_may_become_a_leaf) {
     EXPECT_GRAD(x, 2, 8);
     RELEASE(y, x);
 }
-END_TEST
 
 /* ---- accumulation -------------------------------------------------------------------------- */
 
-START_TEST(leaf_gradients_add_up_over_tapes) {
+CASE("gradients")
+TEST(leaf_gradients_add_up_over_tapes) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     for (int i = 1; i <= 3; i++) {
         ck_assert(tape_begin());
@@ -380,10 +361,9 @@ START_TEST(leaf_gradients_add_up_over_tapes) {
     EXPECT_GRAD(x, 2, 4);
     tensor_release(x);
 }
-END_TEST
 
 /* The second walk computes the same numbers, so the gradient is exactly doubled. */
-START_TEST(walking_a_tape_twice_adds_exactly_twice) {
+TEST(walking_a_tape_twice_adds_exactly_twice) {
     Tensor *x = LEAF(SHAPE(2, 2), 0.1, 0.7, -1.3, 2.9);
     Tensor *w = LEAF(SHAPE(2, 2), 0.3, -0.2, 1.1, 0.9);
     double first[8], second[8];
@@ -398,9 +378,8 @@ START_TEST(walking_a_tape_twice_adds_exactly_twice) {
     for (int i = 0; i < 8; i++) ck_assert_double_eq(second[i], 2 * first[i]);
     RELEASE(x, w);
 }
-END_TEST
 
-START_TEST(a_value_used_twice_gets_both_contributions) {
+TEST(a_value_used_twice_gets_both_contributions) {
     Tensor *x = LEAF(SHAPE(2), 3, 5);
     ck_assert(tape_begin());
     Tensor *y = ag_mul(x, x);                             /* x^2 */
@@ -410,11 +389,10 @@ START_TEST(a_value_used_twice_gets_both_contributions) {
     EXPECT_GRAD(x, 27 + 12 + 1, 75 + 20 + 1);
     tensor_release(x);
 }
-END_TEST
 
 /* Gradients of slices are added to the gradient buffer of their tensor in place. If add has given
  * the same buffer to y, the gradient of y must not change. */
-START_TEST(parts_add_to_the_gradient_so_far) {
+TEST(parts_add_to_the_gradient_so_far) {
     Tensor *x = LEAF(SHAPE(3), 1, 2, 3);
     Tensor *y = LEAF(SHAPE(3), 4, 5, 6);
     Tensor *index = tensor_from_int64s(SHAPE(2), (int64_t[]){2, 2});
@@ -436,11 +414,10 @@ START_TEST(parts_add_to_the_gradient_so_far) {
     }
     RELEASE(x, y, index);
 }
-END_TEST
 
 /* The gradient from sum is one number with strides of 0. Other gradients must not be added to it in
  * place. */
-START_TEST(contributions_of_different_strides_add_up) {
+TEST(contributions_of_different_strides_add_up) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert(tape_begin());
     Tensor *squares = ag_sum(ag_square(x));
@@ -452,10 +429,9 @@ START_TEST(contributions_of_different_strides_add_up) {
     EXPECT_GRAD(x, 5, 9, 13, 17);
     tensor_release(x);
 }
-END_TEST
 
 /* The backward of add returns dy for both inputs. They must not share one ->grad. */
-START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
+TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
     Tensor *a = LEAF(SHAPE(2), 1, -2);
     Tensor *b = LEAF(SHAPE(2), -1, 2);
     ck_assert(tape_begin());
@@ -466,11 +442,10 @@ START_TEST(a_gradient_handed_to_two_inputs_is_not_shared) {
     EXPECT_GRAD(b, 1, 1);
     RELEASE(a, b);
 }
-END_TEST
 
 /* The backward of cat makes views of one dy, and a gradient can have strides of 0. Each leaf must
  * get a gradient of its own. */
-START_TEST(each_leaf_gets_a_gradient_of_its_own) {
+TEST(each_leaf_gets_a_gradient_of_its_own) {
     Tensor *a = LEAF(SHAPE(2), 1, 2);
     Tensor *b = LEAF(SHAPE(2), 3, 4);
     Tensor *s = LEAF(SCALAR, 2);
@@ -494,9 +469,8 @@ START_TEST(each_leaf_gets_a_gradient_of_its_own) {
     }
     tensor_release(dy);
 }
-END_TEST
 
-START_TEST(gradients_are_of_the_inputs_type_and_shape) {
+TEST(gradients_are_of_the_inputs_type_and_shape) {
     double one[] = {1, 2};
     tensor_set_default_dtype(F32);
     Tensor *x = ag_requires_grad(tensor_from_doubles(SHAPE(2, 1), one));
@@ -511,11 +485,10 @@ START_TEST(gradients_are_of_the_inputs_type_and_shape) {
     ck_assert_ptr_null(row->grad);
     RELEASE(x, row);
 }
-END_TEST
 
 /* More nodes than the first capacity of the tape; some ops have more inputs than a node can hold.
  */
-START_TEST(a_long_tape_grows) {
+TEST(a_long_tape_grows) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = x;
@@ -528,13 +501,12 @@ START_TEST(a_long_tape_grows) {
     EXPECT_GRAD(x, 301, 301);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- gradients of intermediate results ----------------------------------------------------- */
 
 /* Each loss has three lines of its own. The results of all other lines carry a mark in the place of
  * a gradient: a pass that came to such a line would take the mark. */
-START_TEST(a_pass_comes_only_to_the_lines_of_its_loss) {
+TEST(a_pass_comes_only_to_the_lines_of_its_loss) {
     enum { LOSSES = 10, OWN = 3 };
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
@@ -561,11 +533,10 @@ START_TEST(a_pass_comes_only_to_the_lines_of_its_loss) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* Each value is the mean of two earlier ones, chosen at random, so it is a sum of the two leaves:
  * part[i] of the first, 1 - part[i] of the second. Every third value is the mean of constants. */
-START_TEST(a_pass_comes_to_all_lines_of_its_result) {
+TEST(a_pass_comes_to_all_lines_of_its_result) {
     enum { VALUES = 90 };
     Tensor *value[VALUES] = {LEAF(SCALAR, 1), LEAF(SCALAR, 1), tensor_ones(SCALAR)};
     double part[VALUES] = {1, 0, 0}, sum[2] = {0, 0};
@@ -594,9 +565,8 @@ START_TEST(a_pass_comes_to_all_lines_of_its_result) {
     tensor_release(draws);
     for (int i = 0; i < 3; i++) tensor_release(value[i]);
 }
-END_TEST
 
-START_TEST(gradients_of_intermediate_results_are_let_go) {
+TEST(gradients_of_intermediate_results_are_let_go) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
@@ -611,9 +581,8 @@ START_TEST(gradients_of_intermediate_results_are_let_go) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(one_gradient_may_be_retained) {
+TEST(one_gradient_may_be_retained) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
@@ -629,9 +598,8 @@ START_TEST(one_gradient_may_be_retained) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(a_tape_may_keep_all_gradients) {
+TEST(a_tape_may_keep_all_gradients) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     tape_keep_grads(true);
@@ -657,9 +625,8 @@ START_TEST(a_tape_may_keep_all_gradients) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(keeping_gradients_needs_a_recording_tape) {
+TEST(keeping_gradients_needs_a_recording_tape) {
     tape_keep_grads(true);
     expect_error("tape_keep_grads: no recording tape is open: call tape_begin first");
     ck_assert(tape_begin_no_grad());
@@ -667,11 +634,11 @@ START_TEST(keeping_gradients_needs_a_recording_tape) {
     expect_error("tape_keep_grads: no recording tape is open: call tape_begin first");
     tape_end();
 }
-END_TEST
 
 /* ---- marks --------------------------------------------------------------------------------- */
 
-START_TEST(marks_hand_their_tensor_back_or_say_why_not) {
+CASE("marks")
+TEST(marks_hand_their_tensor_back_or_say_why_not) {
     Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
     Tensor *x = tensor_ones(SHAPE(1));
     ck_assert_ptr_eq(ag_requires_grad(x), x);
@@ -691,10 +658,9 @@ START_TEST(marks_hand_their_tensor_back_or_say_why_not) {
     ck_assert_str_eq(x->name, "");
     RELEASE(whole, x);
 }
-END_TEST
 
 /* A name is cut between characters, of two, three and four bytes. */
-START_TEST(a_name_is_cut_between_characters) {
+TEST(a_name_is_cut_between_characters) {
     static const struct {
         const char *character;
         size_t kept; /* bytes */
@@ -715,9 +681,8 @@ START_TEST(a_name_is_cut_between_characters) {
     ck_assert_uint_eq(strlen(x->name), 31);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(detach_shares_bytes_and_stops_gradients) {
+TEST(detach_shares_bytes_and_stops_gradients) {
     Tensor *x = LEAF(SHAPE(2), 3, 5);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
@@ -734,7 +699,6 @@ START_TEST(detach_shares_bytes_and_stops_gradients) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
@@ -752,7 +716,7 @@ static void expect_printed(const char *text) {
 /* ---- letting go ------------------------------------------------------------------------------ */
 
 /* The backward of exp reads its result; the backward of scale reads nothing. */
-START_TEST(what_is_let_go_stays_for_backward_alone) {
+TEST(what_is_let_go_stays_for_backward_alone) {
     Tensor *x = LEAF(SHAPE(2), 0, 1);
     Tensor *dy = tensor_ones(SHAPE(2));
     ck_assert(tape_begin());
@@ -775,9 +739,8 @@ START_TEST(what_is_let_go_stays_for_backward_alone) {
     FAILS(ag_let_go(NULL), "let_go: the tensor is NULL");
     RELEASE(x, dy);
 }
-END_TEST
 
-START_TEST(a_view_keeps_what_its_base_has_let_go) {
+TEST(a_view_keeps_what_its_base_has_let_go) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
@@ -792,11 +755,10 @@ START_TEST(a_view_keeps_what_its_base_has_let_go) {
     EXPECT_ELEMENTS(kept, 1, 4);
     RELEASE(kept, x);
 }
-END_TEST
 
 /* ag_let_go_since does not let go of earlier results, of y, and of tensors that the program has
  * retained. */
-START_TEST(all_since_a_mark_is_let_go) {
+TEST(all_since_a_mark_is_let_go) {
     Tensor *x = LEAF(SHAPE(2), 0, 1);
     Tensor *dy = tensor_ones(SHAPE(2));
     ck_assert(tape_begin());
@@ -820,7 +782,6 @@ START_TEST(all_since_a_mark_is_let_go) {
     ck_assert_ptr_eq(ag_let_go_since(mark, kept), kept); /* no tape, and nothing on it */
     RELEASE(kept, x, dy);
 }
-END_TEST
 
 #define REFUSES(name, call)                                                                        \
     do {                                                                                           \
@@ -860,7 +821,7 @@ static void expect_nobody_looks(Tensor *y, Tensor *a) {
     tensor_dict_free(dict);
 }
 
-START_TEST(nobody_looks_at_what_was_let_go) {
+TEST(nobody_looks_at_what_was_let_go) {
     Tensor *x = LEAF(SHAPE(1), 1);
     Tensor *a = tensor_ones(SHAPE(1));
     Tensor *lens = tensor_arange(0, 1, 1);
@@ -881,7 +842,6 @@ START_TEST(nobody_looks_at_what_was_let_go) {
     RELEASE(x, a, lens, lengths);
     tensor_dict_free(dict);
 }
-END_TEST
 
 /* A freed struct waits for a new tensor, unless TAPEHEAD_CACHE=0: the sanitizers then see who uses
  * it. */
@@ -891,7 +851,7 @@ static bool structs_wait(void) {
 }
 
 /* The loss of a tape that has ended, of 3 nodes or of 3000, with temporary tensors of backward. */
-START_TEST(nobody_looks_at_a_result_when_its_tape_has_ended) {
+TEST(nobody_looks_at_a_result_when_its_tape_has_ended) {
     if (!structs_wait()) return;
     Tensor *x = LEAF(SHAPE(1), 1);
     Tensor *a = tensor_ones(SHAPE(1));
@@ -920,14 +880,13 @@ START_TEST(nobody_looks_at_a_result_when_its_tape_has_ended) {
     expect_nobody_looks(loss, a);
     RELEASE(x, a);
 }
-END_TEST
 
 static const char *const too_many =
     "release: the tensor was let go already: a release too many, or "
     "one of a loan, which the tape releases";
 
 /* Of the loans the first is read by no op, the second by one, the third also by its backward. */
-START_TEST(a_release_too_many_is_an_error) {
+TEST(a_release_too_many_is_an_error) {
     if (!structs_wait()) return;
     Tensor *x = LEAF(SHAPE(1), 1);
     Tensor *a = tensor_ones(SHAPE(1));
@@ -951,11 +910,10 @@ START_TEST(a_release_too_many_is_an_error) {
     expect_error(too_many);
     tensor_release(x);
 }
-END_TEST
 
 /* The gradient of b in a * b reads only a. So the bytes of b are freed, and backward must not read
  * them, although b is broadcast. (valgrind would report it.) */
-START_TEST(what_is_let_go_and_repeated_is_not_read) {
+TEST(what_is_let_go_and_repeated_is_not_read) {
     const Shape column = SHAPE(5000, 1);
     Tensor *x = ag_requires_grad(tensor_ones(column));
     Tensor *a = tensor_full(SHAPE(5000, 3), 2);
@@ -972,11 +930,10 @@ START_TEST(what_is_let_go_and_repeated_is_not_read) {
     tape_end();
     RELEASE(x, a);
 }
-END_TEST
 
 /* w is a constant for the ops before ag_requires_grad, as in PyTorch: so no backward reads `half`,
  * which has been let go. Of two ops with more inputs than fit in a node, the second sees a leaf. */
-START_TEST(an_op_records_which_inputs_need_a_gradient) {
+TEST(an_op_records_which_inputs_need_a_gradient) {
     Tensor *x = LEAF(SHAPE(2), 2, 3);
     Tensor *w = tensor_ones(SHAPE(2));
     Tensor *dx[2];
@@ -1001,11 +958,10 @@ START_TEST(an_op_records_which_inputs_need_a_gradient) {
     tape_end();
     RELEASE(x, w);
 }
-END_TEST
 
 /* A leaf that is frozen when backward comes to it gets no gradient, as in PyTorch; frozen and
  * thawed between two ops, it gets the parts of the ops that saw it as a leaf. */
-START_TEST(a_leaf_is_frozen_and_thawed_between_ops) {
+TEST(a_leaf_is_frozen_and_thawed_between_ops) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = LEAF(SHAPE(2), 3, 4);
     ck_assert(tape_begin());
@@ -1022,10 +978,9 @@ START_TEST(a_leaf_is_frozen_and_thawed_between_ops) {
     tape_end();
     RELEASE(x, w);
 }
-END_TEST
 
 /* ag_reaches says where backpropagation would add a gradient, and changes nothing. */
-START_TEST(reaches_says_where_a_gradient_is_added) {
+TEST(reaches_says_where_a_gradient_is_added) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = LEAF(SHAPE(2), 3, 4);
     Tensor *unused = LEAF(SHAPE(2), 5, 6);
@@ -1058,9 +1013,8 @@ START_TEST(reaches_says_where_a_gradient_is_added) {
     tape_end();
     RELEASE(x, w, unused, constant, lengths);
 }
-END_TEST
 
-START_TEST(a_printed_tape_reads_like_a_book) {
+TEST(a_printed_tape_reads_like_a_book) {
     Tensor *q = ag_requires_grad(ag_name(tensor_ones(SHAPE(1, 2, 4)), "queries"));
     Tensor *k = tensor_ones(SHAPE(1, 3, 4));
     ck_assert(tape_begin());
@@ -1075,11 +1029,10 @@ START_TEST(a_printed_tape_reads_like_a_book) {
     tape_end();
     RELEASE(q, k);
 }
-END_TEST
 
 /* tape_print prints the innermost tape. A tape that does not record knows its results, but not
  * their inputs. */
-START_TEST(an_inner_tape_prints_itself) {
+TEST(an_inner_tape_prints_itself) {
     Tensor *x = LEAF(SHAPE(3), 1, 2, 3);
     ck_assert(tape_begin());
     ag_exp(x);
@@ -1094,9 +1047,8 @@ START_TEST(an_inner_tape_prints_itself) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(printing_needs_a_tape_and_a_good_file) {
+TEST(printing_needs_a_tape_and_a_good_file) {
     FAILS(tape_print(stdout), "tape_print: no tape is open");
     FAILS(tape_print(NULL), "tape_print: the file is NULL");
     FILE *full = fopen("/dev/full", "w");
@@ -1110,7 +1062,6 @@ START_TEST(printing_needs_a_tape_and_a_good_file) {
     fclose(full);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- writes in place ----------------------------------------------------------------------- */
 
@@ -1163,7 +1114,8 @@ static bool write_over(Tensor *x, const char *by) {
     return done;
 }
 
-START_TEST(a_write_over_what_backward_needs_is_noticed) {
+CASE("writes")
+LOOP_TEST(a_write_over_what_backward_needs_is_noticed, COUNT(overwrites)) {
     const Overwrite *o = &overwrites[_i];
     Tensor *m = tensor_bernoulli(0.5, SHAPE(2, 3));
     Tensor *a = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
@@ -1184,10 +1136,9 @@ START_TEST(a_write_over_what_backward_needs_is_noticed) {
     tape_end();
     for (int i = 0; i < 3; i++) tensor_release(masked[i]);
 }
-END_TEST
 
 /* If backward adds to a gradient, this is a write, too. Here an op reads the gradient g of x. */
-START_TEST(backward_writes_over_a_gradient) {
+TEST(backward_writes_over_a_gradient) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *w = LEAF(SHAPE(2), 3, 4);
     ck_assert(tape_begin());
@@ -1201,12 +1152,11 @@ START_TEST(backward_writes_over_a_gradient) {
     tape_end();
     RELEASE(x, w);
 }
-END_TEST
 
 /* Backward reads a factor only for the gradient of the other factor. If the other factor is a
  * constant, the factor may be overwritten, for example the weight of a layer whose input is data.
  */
-START_TEST(a_write_over_what_nobody_needs_is_fine) {
+TEST(a_write_over_what_nobody_needs_is_fine) {
     static const char *const ops[] = {"mul", "matmul", "linear"};
     for (int i = 0; i < 6; i++) {
         bool harmless = i < 3;
@@ -1221,10 +1171,9 @@ START_TEST(a_write_over_what_nobody_needs_is_fine) {
         RELEASE(w, constant);
     }
 }
-END_TEST
 
 /* A view shares the bytes and the version, so backward notices a write through a view, too. */
-START_TEST(a_write_through_a_view_is_noticed) {
+TEST(a_write_through_a_view_is_noticed) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     ck_assert(tape_begin());
     Tensor *loss = ag_sum(ag_square(ag_transpose(x, 0, 1)));
@@ -1235,7 +1184,6 @@ START_TEST(a_write_through_a_view_is_noticed) {
     tape_end();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- writes that would have to be recorded --------------------------------------------------- */
 
@@ -1253,7 +1201,7 @@ static void write_to(Tensor *buffer, Tensor *w, int way) {
     else ck_assert(tensor_copy_from(to, way == ROW ? ag_slice(from, 0, 1, 2) : from));
 }
 
-START_TEST(an_op_refuses_what_was_written_from_a_gradient) {
+TEST(an_op_refuses_what_was_written_from_a_gradient) {
     Tensor *w = LEAF(SHAPE(2), 1, 2);
     Tensor *buffer = tensor_zeros(SHAPE(2));
     Tensor *three = tensor_full(SHAPE(2), 3);
@@ -1275,9 +1223,8 @@ START_TEST(an_op_refuses_what_was_written_from_a_gradient) {
     }
     RELEASE(w, buffer, three);
 }
-END_TEST
 
-START_TEST(constants_may_be_written_and_used) {
+TEST(constants_may_be_written_and_used) {
     Tensor *w = LEAF(SHAPE(2), 1, 2);
     Tensor *other = LEAF(SHAPE(2), 5, 6);
     Tensor *buffer = tensor_zeros(SHAPE(2));
@@ -1296,10 +1243,9 @@ START_TEST(constants_may_be_written_and_used) {
     tape_end();
     RELEASE(w, other, buffer);
 }
-END_TEST
 
 /* y = a + 1 needs neither a nor y for its gradient, so only an op that takes y can notice. */
-START_TEST(an_op_refuses_a_result_that_was_written_over) {
+TEST(an_op_refuses_a_result_that_was_written_over) {
     static const char *const by[] = {"fill", "mul_", "add_", "copy_from"};
     Tensor *a = LEAF(SHAPE(2), 1, 2);
     for (int i = 0; i < 4; i++) {
@@ -1318,10 +1264,9 @@ START_TEST(an_op_refuses_a_result_that_was_written_over) {
     }
     tensor_release(a);
 }
-END_TEST
 
 /* A view of a leaf shows the new elements of the leaf, and its gradient is theirs. */
-START_TEST(a_view_of_a_leaf_follows_the_leaf) {
+TEST(a_view_of_a_leaf_follows_the_leaf) {
     Tensor *w = LEAF(SHAPE(2), 1, 2);
     ck_assert(tape_begin());
     Tensor *view = ag_reshape(w, SHAPE(2, 1));
@@ -1331,10 +1276,9 @@ START_TEST(a_view_of_a_leaf_follows_the_leaf) {
     tape_end();
     tensor_release(w);
 }
-END_TEST
 
 /* A training step writes parameters after backward; the next tape reads the new bytes. */
-START_TEST(writes_between_tapes_are_fine) {
+TEST(writes_between_tapes_are_fine) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     for (int i = 0; i < 3; i++) {
         ck_assert(ag_zero_grad(x));
@@ -1346,11 +1290,11 @@ START_TEST(writes_between_tapes_are_fine) {
     EXPECT_ELEMENTS(x, 0.125, 0.25);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- mistakes of backward ------------------------------------------------------------------ */
 
-START_TEST(backward_without_a_tape) {
+CASE("backward")
+TEST(backward_without_a_tape) {
     Tensor *x = LEAF(SCALAR, 1);
     FAILS(ag_backward(x), "backward: no recording tape is open: call tape_begin first");
     ck_assert(tape_begin_no_grad());
@@ -1359,9 +1303,8 @@ START_TEST(backward_without_a_tape) {
     ck_assert_ptr_null(x->grad);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(backward_wants_one_element) {
+TEST(backward_wants_one_element) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *none = ag_requires_grad(tensor_ones(SHAPE(0)));
     ck_assert(tape_begin());
@@ -1374,9 +1317,8 @@ START_TEST(backward_wants_one_element) {
     EXPECT_GRAD(x, 2, 4);
     RELEASE(x, none);
 }
-END_TEST
 
-START_TEST(backward_wants_something_that_requires_a_gradient) {
+TEST(backward_wants_something_that_requires_a_gradient) {
     Tensor *x = tensor_ones(SCALAR);
     Tensor *whole = tensor_from_int64s(SCALAR, (int64_t[]){1});
     ck_assert(tape_begin());
@@ -1388,9 +1330,8 @@ START_TEST(backward_wants_something_that_requires_a_gradient) {
     tape_end();
     RELEASE(x, whole);
 }
-END_TEST
 
-START_TEST(backward_wants_a_gradient_that_fits) {
+TEST(backward_wants_a_gradient_that_fits) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *dy = tensor_ones(SHAPE(1, 2));
     Tensor *f32 = tensor_to(x, F32);
@@ -1409,9 +1350,8 @@ START_TEST(backward_wants_a_gradient_that_fits) {
     tape_end();
     RELEASE(x, dy, f32);
 }
-END_TEST
 
-START_TEST(backward_of_a_leaf_is_the_gradient_itself) {
+TEST(backward_of_a_leaf_is_the_gradient_itself) {
     Tensor *x = LEAF(SCALAR, 5);
     ck_assert(tape_begin());
     ck_assert(ag_backward(x));
@@ -1420,10 +1360,9 @@ START_TEST(backward_of_a_leaf_is_the_gradient_itself) {
     EXPECT_GRAD(x, 2);
     tensor_release(x);
 }
-END_TEST
 
 /* Backward runs on the recording tape, even inside a no-grad tape. */
-START_TEST(backward_may_run_inside_a_no_grad_tape) {
+TEST(backward_may_run_inside_a_no_grad_tape) {
     Tensor *x = LEAF(SCALAR, 5);
     ck_assert(tape_begin());
     Tensor *y = ag_square(x);
@@ -1435,10 +1374,9 @@ START_TEST(backward_may_run_inside_a_no_grad_tape) {
     EXPECT_GRAD(x, 10);
     tensor_release(x);
 }
-END_TEST
 
 /* The dy of ag_backward_from may have any strides. Backward does not write to it. */
-START_TEST(an_incoming_gradient_may_be_strided) {
+TEST(an_incoming_gradient_may_be_strided) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     Tensor *c = LEAF(SHAPE(2, 2), 10, 20, 30, 40);
     Tensor *turned = tensor_as_strided(c, SHAPE(2, 2), (int64_t[]){1, 2}, 0);
@@ -1453,10 +1391,9 @@ START_TEST(an_incoming_gradient_may_be_strided) {
     EXPECT_ELEMENTS(c, 10, 20, 30, 40);
     RELEASE(turned, repeated, x, c);
 }
-END_TEST
 
 /* Backward fails after some nodes have propagated their gradients. No gradient may change. */
-START_TEST(a_failing_backward_changes_no_gradient) {
+TEST(a_failing_backward_changes_no_gradient) {
     Tensor *a = LEAF(SHAPE(2), 1, 2);
     Tensor *b = LEAF(SHAPE(2), 3, 4);
     ck_assert(tape_begin());
@@ -1481,7 +1418,6 @@ START_TEST(a_failing_backward_changes_no_gradient) {
     tape_end();
     RELEASE(a, b);
 }
-END_TEST
 
 /* ---- gradcheck: right and wrong rules ----------------------------------------------------- */
 
@@ -1646,7 +1582,8 @@ static void expect_verdict(const TestOp *op, Tensor **in, int culprit) {
     ck_assert_msg(passes, "%s: %s", op->function.name, tensor_error());
 }
 
-START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
+CASE("gradcheck")
+LOOP_TEST(gradcheck_tells_right_rules_from_wrong_ones, TEST_OPS) {
     const TestOp *op = &test_ops[_i];
     bool row = op->function.forward == rows_forward;
     Tensor *a = row ? LEAF(SHAPE(3), 0.3, 0.9, 1.4)
@@ -1658,7 +1595,6 @@ START_TEST(gradcheck_tells_right_rules_from_wrong_ones) {
     expect_verdict(op, (Tensor *[]){a, b}, op->inputs - 1);
     RELEASE(a, b);
 }
-END_TEST
 
 /* The sum of a softmax is constant, so the gradient of the sum is 0: a check that sums the result
  * would accept any wrong scale.
@@ -1679,7 +1615,7 @@ static Tensor *softmax_without_gradient(Tensor **in, void *ctx) {
     return ag_call(&softmax, 1, in, ctx);
 }
 
-START_TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {
+TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {
     Tensor *x = LEAF(SHAPE(1, 3), 0.3, -0.9, 1.4);
     ck_assert(ag_gradcheck(softmax_of, &x, 1, NULL, (GradcheckOptions){0}));
     ck_assert(!ag_gradcheck(softmax_without_gradient, &x, 1, NULL, (GradcheckOptions){0}));
@@ -1687,7 +1623,6 @@ START_TEST(gradcheck_sees_a_gradient_that_sums_to_zero) {
                       "the difference quotient ");
     tensor_release(x);
 }
-END_TEST
 
 /* At x = 0, with a step of 0.5, the difference quotient is the cotangent exactly. */
 static Tensor *double_the_rest(Tensor **in, void *ctx) {
@@ -1695,7 +1630,7 @@ static Tensor *double_the_rest(Tensor **in, void *ctx) {
     return ag_sub(ag_detach(ag_scale(in[0], 2)), in[0]);
 }
 
-START_TEST(gradcheck_says_what_it_found) {
+TEST(gradcheck_says_what_it_found) {
     Tensor *x = LEAF(SHAPE(1), 0);
     tensor_manual_seed(7);
     Tensor *c = tensor_randn(SHAPE(1));
@@ -1706,11 +1641,10 @@ START_TEST(gradcheck_says_what_it_found) {
                  -tensor_item(c), tensor_item(c)));
     RELEASE(x, c);
 }
-END_TEST
 
 /* ---- gradcheck: numbers of any size ---------------------------------------------------------- */
 
-START_TEST(gradcheck_steps_as_far_as_the_number_is_large) {
+LOOP_TEST(gradcheck_steps_as_far_as_the_number_is_large, 8) {
     static const double sizes[] = {1, 1e5, 1e6, 1e7, 1e9, 1e12, 1e20, 1e60};
     const double s = sizes[_i];
     Tensor *x = LEAF(SHAPE(3), s, -2 * s, s / 3);
@@ -1727,14 +1661,13 @@ START_TEST(gradcheck_steps_as_far_as_the_number_is_large) {
     }
     tensor_release(x);
 }
-END_TEST
 
 /* Beside 10^20 the 1 is lost; an infinity has no neighbours. */
 static Tensor *far_away(Tensor **in, void *ctx) {
     (void)ctx;
     return ag_add_scalar(in[0], 1e20);
 }
-START_TEST(gradcheck_says_what_differences_cannot_tell) {
+TEST(gradcheck_says_what_differences_cannot_tell) {
     Tensor *x = LEAF(SHAPE(1), 1);
     Tensor *inf = LEAF(SHAPE(1), HUGE_VAL);
     TestRule test = {&test_ops[1], false};
@@ -1746,7 +1679,6 @@ START_TEST(gradcheck_says_what_differences_cannot_tell) {
           "cannot check it: they give nan, give or take inf");
     RELEASE(inf, x);
 }
-END_TEST
 
 /* At a kink, and nearer to it than a step, no difference is right; the sentence has both slopes. */
 static Tensor *kinked(Tensor **in, void *ctx) {
@@ -1757,7 +1689,7 @@ static Tensor *kinked(Tensor **in, void *ctx) {
     default: return ag_maximum(in[0], ag_scale(in[0], 3));
     }
 }
-START_TEST(gradcheck_names_a_kink) {
+TEST(gradcheck_names_a_kink) {
     static const double first[] = {0, 1e-8};
     for (int how = 0; how < 4; how++)
         for (int i = 0; i < 2; i++) {
@@ -1787,7 +1719,6 @@ START_TEST(gradcheck_names_a_kink) {
               tensor_item(c)));
     RELEASE(c, x);
 }
-END_TEST
 
 /* ---- gradcheck: what it demands, and what it leaves alone ---------------------------------- */
 
@@ -1816,7 +1747,7 @@ static bool check(Tensor **in, int n, int how) {
     return ag_gradcheck(function, in, n, &f, (GradcheckOptions){0});
 }
 
-START_TEST(gradcheck_explains_what_it_cannot_check) {
+TEST(gradcheck_explains_what_it_cannot_check) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *y = LEAF(SHAPE(2), 3, 4);
     Tensor *f32 = ag_requires_grad(tensor_to(x, F32));
@@ -1844,9 +1775,8 @@ START_TEST(gradcheck_explains_what_it_cannot_check) {
     FAILS(check((Tensor *[]){x}, 1, SINGLE), "the first mistake");
     RELEASE(x, y, f32, wide);
 }
-END_TEST
 
-START_TEST(gradcheck_refuses_numbers_that_measure_nothing) {
+TEST(gradcheck_refuses_numbers_that_measure_nothing) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Function f = {.how = SINGLE};
     const double none = (double)NAN, all = HUGE_VAL;
@@ -1863,9 +1793,8 @@ START_TEST(gradcheck_refuses_numbers_that_measure_nothing) {
     ck_assert_int_eq(f.calls, 0);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
+TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Tensor *y = LEAF(SHAPE(2), 3, 4);
     Tensor *whole = tensor_from_int64s(SHAPE(1), (int64_t[]){1});
@@ -1879,11 +1808,10 @@ START_TEST(gradcheck_takes_constants_of_any_type_and_unreached_inputs) {
     tape_end();
     RELEASE(x, y, whole, none);
 }
-END_TEST
 
 /* After success and after failure, the inputs, their gradients, the generator and the default type
  * have not changed. */
-START_TEST(gradcheck_leaves_everything_as_it_was) {
+TEST(gradcheck_leaves_everything_as_it_was) {
     Tensor *x = LEAF(SHAPE(2), 0.1, 0.2);
     Tensor *y = LEAF(SHAPE(2), 0.3, 0.4);
     ck_assert(tape_begin());
@@ -1908,18 +1836,16 @@ START_TEST(gradcheck_leaves_everything_as_it_was) {
     }
     RELEASE(x, y);
 }
-END_TEST
 
 /* ag_gradcheck rejects every NaN. */
-START_TEST(gradcheck_rejects_nan) {
+TEST(gradcheck_rejects_nan) {
     Tensor *x = LEAF(SHAPE(2), 1, (double)NAN);
     ck_assert(!check((Tensor *[]){x}, 1, SINGLE));
     expect_error_like("gradcheck: input 0, element (0,): backpropagation gives ", "nan");
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(gradcheck_options_count) {
+TEST(gradcheck_options_count) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
     Function f = {.how = SINGLE};
     /* With a step of 0.1 the error is 2e-3: only a large tolerance accepts it. */
@@ -1930,81 +1856,7 @@ START_TEST(gradcheck_options_count) {
     ck_assert(ag_gradcheck(function, &x, 1, &f, (GradcheckOptions){.seed = 7}));
     tensor_release(x);
 }
-END_TEST
 
 /* ---- the suite ----------------------------------------------------------------------------- */
 
-static void add_ownership(Suite *suite) {
-    add_tests(add_framed_case(suite, "ownership"), a_result_is_lent_and_the_tape_lets_it_go,
-              an_input_may_be_released_before_the_tape_ends, a_retained_result_outlives_the_tape,
-              a_retained_view_keeps_the_bytes, ending_nothing_does_nothing,
-              an_op_needs_an_open_tape);
-    TCase *nested = add_framed_case(suite, "nested");
-    add_tests(nested, an_inner_tape_lets_go_of_its_own_results,
-              a_recording_tape_may_stand_inside_one_that_does_not_record,
-              two_recording_tapes_are_an_error, sixty_four_tapes_are_enough,
-              a_tape_opens_while_an_error_is_pending);
-#ifndef ONE_THREAD
-    tcase_add_test(nested, each_thread_has_its_own_tapes);
-#endif
-    TCase *keeping = add_framed_case(suite, "keeping");
-    add_tests(keeping, kept_for_the_caller, kept_for_the_tape_outside,
-              keeping_a_result_of_an_outer_tape_changes_nothing, keeping_a_leaf_is_retaining_it,
-              keeping_nothing_closes_the_tape, the_tape_owns_what_it_is_given,
-              an_owned_leaf_gets_a_gradient_and_may_be_retained, what_cannot_be_owned_is_released,
-              history_ends_with_the_tape, history_does_not_matter_where_nothing_is_recorded,
-              a_kept_constant_may_become_a_leaf);
-}
-
-static void add_gradients(Suite *suite) {
-    TCase *gradients = add_framed_case(suite, "gradients");
-    add_tests(gradients, leaf_gradients_add_up_over_tapes, walking_a_tape_twice_adds_exactly_twice,
-              a_value_used_twice_gets_both_contributions, parts_add_to_the_gradient_so_far,
-              contributions_of_different_strides_add_up,
-              a_gradient_handed_to_two_inputs_is_not_shared, each_leaf_gets_a_gradient_of_its_own,
-              gradients_are_of_the_inputs_type_and_shape, a_long_tape_grows,
-              a_pass_comes_only_to_the_lines_of_its_loss, a_pass_comes_to_all_lines_of_its_result,
-              gradients_of_intermediate_results_are_let_go, one_gradient_may_be_retained,
-              a_tape_may_keep_all_gradients, keeping_gradients_needs_a_recording_tape);
-    TCase *marks = add_framed_case(suite, "marks");
-    add_tests(marks, marks_hand_their_tensor_back_or_say_why_not, a_name_is_cut_between_characters,
-              detach_shares_bytes_and_stops_gradients, what_is_let_go_stays_for_backward_alone,
-              a_view_keeps_what_its_base_has_let_go, all_since_a_mark_is_let_go,
-              nobody_looks_at_what_was_let_go, nobody_looks_at_a_result_when_its_tape_has_ended,
-              a_release_too_many_is_an_error, what_is_let_go_and_repeated_is_not_read,
-              an_op_records_which_inputs_need_a_gradient, a_leaf_is_frozen_and_thawed_between_ops,
-              reaches_says_where_a_gradient_is_added, a_printed_tape_reads_like_a_book,
-              an_inner_tape_prints_itself, printing_needs_a_tape_and_a_good_file);
-}
-
-static void add_mistakes(Suite *suite) {
-    TCase *writes = add_framed_case(suite, "writes");
-    tcase_add_loop_test(writes, a_write_over_what_backward_needs_is_noticed, 0, COUNT(overwrites));
-    add_tests(writes, backward_writes_over_a_gradient, a_write_over_what_nobody_needs_is_fine,
-              a_write_through_a_view_is_noticed, writes_between_tapes_are_fine,
-              an_op_refuses_what_was_written_from_a_gradient, constants_may_be_written_and_used,
-              an_op_refuses_a_result_that_was_written_over, a_view_of_a_leaf_follows_the_leaf);
-    TCase *backward = add_framed_case(suite, "backward");
-    add_tests(backward, backward_without_a_tape, backward_wants_one_element,
-              backward_wants_something_that_requires_a_gradient,
-              backward_wants_a_gradient_that_fits, backward_of_a_leaf_is_the_gradient_itself,
-              backward_may_run_inside_a_no_grad_tape, an_incoming_gradient_may_be_strided,
-              a_failing_backward_changes_no_gradient);
-    TCase *gradcheck = add_framed_case(suite, "gradcheck");
-    tcase_add_loop_test(gradcheck, gradcheck_tells_right_rules_from_wrong_ones, 0, TEST_OPS);
-    add_tests(gradcheck, gradcheck_sees_a_gradient_that_sums_to_zero, gradcheck_says_what_it_found);
-    tcase_add_loop_test(gradcheck, gradcheck_steps_as_far_as_the_number_is_large, 0, 8);
-    add_tests(
-        gradcheck, gradcheck_says_what_differences_cannot_tell, gradcheck_names_a_kink,
-        gradcheck_refuses_numbers_that_measure_nothing, gradcheck_explains_what_it_cannot_check,
-        gradcheck_takes_constants_of_any_type_and_unreached_inputs,
-        gradcheck_leaves_everything_as_it_was, gradcheck_rejects_nan, gradcheck_options_count);
-}
-
-int main(void) {
-    Suite *suite = suite_create("tape");
-    add_ownership(suite);
-    add_gradients(suite);
-    add_mistakes(suite);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("tape"); }

@@ -124,7 +124,8 @@ static Tensor *counting(Shape shape) {
 
 /* ---- creation -------------------------------------------------------------------------------- */
 
-START_TEST(constants_are_made_in_the_default_type) {
+CASE("creation", .setup = setup, .teardown = frame_teardown)
+TEST(constants_are_made_in_the_default_type) {
     static const DType types[] = {F32, F64};
     for (int i = 0; i < COUNT(types); i++) {
         ck_assert(tensor_set_default_dtype(types[i]));
@@ -142,9 +143,8 @@ START_TEST(constants_are_made_in_the_default_type) {
         tensor_release(x);
     }
 }
-END_TEST
 
-START_TEST(constants_are_made_in_any_type) {
+TEST(constants_are_made_in_any_type) {
     static const DType types[] = {F32, F64, I64, BOOL};
     for (int i = 0; i < COUNT(types); i++) {
         const DType type = types[i];
@@ -161,11 +161,10 @@ START_TEST(constants_are_made_in_any_type) {
     EXPECT_MADE(tensor_arange_of(0, 2.5, 1, I64), I64, SHAPE(3), 0, 1, 2);
     EXPECT_MADE(tensor_arange_of(0, 0.3, 0.1, F64), F64, SHAPE(3), 0, 0.1, 0.2);
 }
-END_TEST
 
 /* As torch's zeros_like: x's shape and type. x may have been let go. But the strides are always
  * contiguous. */
-START_TEST(zeros_like_have_the_shape_and_type) {
+TEST(zeros_like_have_the_shape_and_type) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *view = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
     Tensor *whole = tensor_to(view, I64);
@@ -177,9 +176,8 @@ START_TEST(zeros_like_have_the_shape_and_type) {
     expect_form(y, BOOL, SHAPE(0, 4));
     RELEASE(x, view, whole, empty, y);
 }
-END_TEST
 
-START_TEST(from_copies_the_array) {
+TEST(from_copies_the_array) {
     double doubles[] = {0.1, -0.0, INF, 1e300};
     float floats[] = {0.1f, NAN};
     int64_t ints[] = {INT64_MIN, -1, (INT64_C(1) << 53) + 1, INT64_MAX};
@@ -199,9 +197,8 @@ START_TEST(from_copies_the_array) {
     ck_assert_int_eq(integer(x, 3), before);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(from_an_array_of_nothing_needs_no_array) {
+TEST(from_an_array_of_nothing_needs_no_array) {
     Tensor *x[] = {tensor_from_doubles(SHAPE(0), NULL), tensor_from_floats(SHAPE(2, 0), NULL),
                    tensor_from_int64s(SHAPE(0, 3), NULL), tensor_from_bools(SHAPE(0), NULL)};
     static const DType types[] = {F32, F32, I64, BOOL};
@@ -212,10 +209,9 @@ START_TEST(from_an_array_of_nothing_needs_no_array) {
         tensor_release(x[i]);
     }
 }
-END_TEST
 
 /* Strides as torch.empty(shape).stride() has them: a size of 0 counts as 1. */
-START_TEST(strides_are_row_major) {
+TEST(strides_are_row_major) {
     static const struct {
         Shape shape;
         int64_t stride[8], numel;
@@ -241,19 +237,17 @@ START_TEST(strides_are_row_major) {
     }
     ck_assert_int_eq(tensor_numel(NULL), 0);
 }
-END_TEST
 
-START_TEST(eye_has_corners_too) {
+TEST(eye_has_corners_too) {
     EXPECT_MADE(tensor_eye(1), F32, SHAPE(1, 1), 1);
     Tensor *x = tensor_eye(0);
     expect_form(x, F32, SHAPE(0, 0));
     tensor_release(x);
 }
-END_TEST
 
 /* torch.arange(0., 1., .1), the same as torch.float64, (1., 2.5, .5), (5., -1., -1.5), ...:
  * torch.arange(...).tolist() printed with float.hex. */
-START_TEST(arange_counts_like_torch) {
+TEST(arange_counts_like_torch) {
     EXPECT_MADE(tensor_arange(0, 1, 0.1), F32, SHAPE(10), 0, 0x1.99999ap-4, 0x1.99999ap-3,
                 0x1.333334p-2, 0x1.99999ap-2, 0.5, 0x1.333334p-1, 0x1.666666p-1, 0x1.99999ap-1,
                 0x1.ccccccp-1);
@@ -281,11 +275,10 @@ START_TEST(arange_counts_like_torch) {
                 0x1.3333333333333p-1, 0x1.6666666666666p-1, 0x1.999999999999ap-1,
                 0x1.ccccccccccccdp-1, 1, 0x1.199999999999ap+0, 0x1.3333333333334p+0);
 }
-END_TEST
 
 /* len(torch.arange(0., 20000., .1)) is 200000. Compares the elements at [19999, 123457, 199999],
  * for one thread. */
-START_TEST(a_long_arange_does_not_drift) {
+TEST(a_long_arange_does_not_drift) {
     Tensor *x = tensor_arange(0, 20000, 0.1);
     expect_form(x, F32, SHAPE(200000));
     ck_assert_double_eq(number(x, 19999), 0x1.f3f998p+10);
@@ -293,20 +286,18 @@ START_TEST(a_long_arange_does_not_drift) {
     ck_assert_double_eq(number(x, 199999), 0x1.387f98p+14);
     tensor_release(x);
 }
-END_TEST
 
 /* Beyond 2^53 not every whole number is a double. */
-START_TEST(an_arange_of_int64_is_exact) {
+TEST(an_arange_of_int64_is_exact) {
     static const int64_t expected[] = {(1LL << 53) - 2, (1LL << 53) + 1, (1LL << 53) + 4};
     Tensor *x = tensor_arange_of(0x1p53 - 2, 0x1p53 + 6, 3, I64);
     expect_form(x, I64, SHAPE(3));
     ck_assert_mem_eq(x->data, expected, sizeof expected);
     tensor_release(x);
 }
-END_TEST
 
 /* torch.arange(a, a, step) is empty for every step, and so is torch.arange(0, 0, -1). */
-START_TEST(arange_of_nothing) {
+TEST(arange_of_nothing) {
     static const double steps[] = {1, -1, 0.25, -1e300};
     for (int i = 0; i < COUNT(steps); i++) {
         Tensor *x = tensor_arange(7, 7, steps[i]);
@@ -314,9 +305,8 @@ START_TEST(arange_of_nothing) {
         tensor_release(x);
     }
 }
-END_TEST
 
-START_TEST(arange_needs_a_way) {
+TEST(arange_needs_a_way) {
     FAILS(tensor_arange(0, 1, -1),
           "arange: from 0 to 1 in steps of -1: the step must lead from start to end");
     FAILS(tensor_arange(1, 0, 1),
@@ -340,11 +330,10 @@ START_TEST(arange_needs_a_way) {
     FAILS(tensor_arange(0, 1e300, 1),
           "arange: from 0 to 1e+300 in steps of 1: there may be at most 2^62 elements");
 }
-END_TEST
 
 static const bool ONE_BOOL;
 
-START_TEST(what_cannot_be_made_is_said) {
+TEST(what_cannot_be_made_is_said) {
     const Shape negative = SHAPE(2, -1), huge = SHAPE(INT64_C(1) << 40, INT64_C(1) << 40);
     FAILS(tensor_empty(negative), "shape (2, -1): a size must not be negative");
     /* an error even without elements */
@@ -397,9 +386,8 @@ START_TEST(what_cannot_be_made_is_said) {
     FAILS(tensor_empty(SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 40)),
           "shape (0, 1099511627776, 1099511627776): its bytes do not fit in memory");
 }
-END_TEST
 
-START_TEST(the_default_type_is_a_float) {
+TEST(the_default_type_is_a_float) {
     FAILS(tensor_set_default_dtype(I64),
           "set_default_dtype: the type is int64: it must be float32 or float64");
     FAILS(tensor_set_default_dtype(BOOL),
@@ -410,11 +398,11 @@ START_TEST(the_default_type_is_a_float) {
     ck_assert(tensor_set_default_dtype(F64));
     ck_assert_int_eq(tensor_default_dtype(), F64);
 }
-END_TEST
 
 /* ---- lifetime -------------------------------------------------------------------------------- */
 
-START_TEST(references_are_counted) {
+CASE("lifetime", .setup = setup, .teardown = frame_teardown)
+TEST(references_are_counted) {
     Tensor *x = tensor_ones(SHAPE(2));
     ck_assert_int_eq(tensor_live(), live_before + 1);
     ck_assert_ptr_eq(tensor_retain(x), x);
@@ -427,9 +415,8 @@ START_TEST(references_are_counted) {
     ck_assert_ptr_null(tensor_retain(NULL));
     tensor_release(NULL);
 }
-END_TEST
 
-START_TEST(a_view_keeps_the_bytes_alive) {
+TEST(a_view_keeps_the_bytes_alive) {
     Tensor *x = counting(SHAPE(4));
     Tensor *view = STRIDED(x, SHAPE(2), 1, 2);
     ck_assert_int_eq(tensor_live(), live_before + 2);
@@ -442,9 +429,8 @@ START_TEST(a_view_keeps_the_bytes_alive) {
     EXPECT(view, 1, 3);
     tensor_release(view);
 }
-END_TEST
 
-START_TEST(a_gradient_goes_with_its_tensor) {
+TEST(a_gradient_goes_with_its_tensor) {
     Tensor *x = tensor_ones(SHAPE(2));
     Tensor *kept = tensor_ones(SHAPE(2));
     x->grad = tensor_zeros(SHAPE(2));
@@ -455,10 +441,9 @@ START_TEST(a_gradient_goes_with_its_tensor) {
     EXPECT(grad, 3, 3);
     tensor_release(grad);
 }
-END_TEST
 
 /* A freed block waits for the next tensor of its size, unless TAPEHEAD_CACHE=0. */
-START_TEST(freed_memory_is_used_again) {
+TEST(freed_memory_is_used_again) {
     const char *setting = getenv("TAPEHEAD_CACHE");
     if (setting && strcmp(setting, "0") == 0) return;
 #ifdef CORE_ONLY /* it has no cache */
@@ -473,7 +458,6 @@ START_TEST(freed_memory_is_used_again) {
         tensor_release(x);
     }
 }
-END_TEST
 
 /* The bytes that malloc has allocated; 0 if it has no function for this. */
 static size_t in_use(void) {
@@ -485,7 +469,7 @@ static size_t in_use(void) {
 #endif
 }
 
-START_TEST(an_emptied_cache_gives_memory_back) {
+TEST(an_emptied_cache_gives_memory_back) {
     tensor_empty_cache();
     size_t before = in_use();
     Tensor *large = tensor_empty(SHAPE(1 << 22));
@@ -498,11 +482,10 @@ START_TEST(an_emptied_cache_gives_memory_back) {
     tensor_empty_cache();                            /* nothing to do */
     EXPECT_MADE(tensor_ones(SHAPE(2)), F32, SHAPE(2), 1, 1);
 }
-END_TEST
 
 /* A size that is too large for the machine is an error and not cut off by a cast: in a 32-bit
  * size_t, the fourth size would be 64. */
-START_TEST(an_impossible_size_is_refused) {
+TEST(an_impossible_size_is_refused) {
     const int64_t sizes[] = {-1, INT64_MIN, INT64_MAX, (INT64_C(1) << 62) + 64};
     for (int i = 0; i < COUNT(sizes); i++)
         FAILS(tensor_cache_alloc(sizes[i]),
@@ -511,10 +494,9 @@ START_TEST(an_impossible_size_is_refused) {
     FAILS(tensor_zeros(SHAPE((INT64_C(1) << 30) + 4)), "out of memory: 4294967312 bytes");
     FAILS(tensor_zeros(SHAPE(INT64_C(1) << 29)), "out of memory: 2147483648 bytes");
 }
-END_TEST
 
 /* Sizes around every class of the allocator: no two blocks may overlap. */
-START_TEST(blocks_of_all_sizes_are_apart) {
+TEST(blocks_of_all_sizes_are_apart) {
     enum { SIZES = 300 };
     Tensor *x[SIZES];
     for (int i = 0; i < SIZES; i++) {
@@ -529,7 +511,6 @@ START_TEST(blocks_of_all_sizes_are_apart) {
         tensor_release(x[i]);
     }
 }
-END_TEST
 
 /* ---- conversion: x.to(dtype) ----------------------------------------------------------------- */
 
@@ -613,7 +594,8 @@ static void expect_to(const Tensor *x, DType to, const double *numbers, const in
     tensor_release(wide);
 }
 
-START_TEST(floats_convert_like_torchs) {
+CASE("copies", .setup = setup, .teardown = frame_teardown)
+TEST(floats_convert_like_torchs) {
     double number[FLOATS], as_f32[FLOATS], as_bool[FLOATS], f32_as_bool[FLOATS];
     int64_t as_i64[FLOATS], f32_as_i64[FLOATS];
     for (int i = 0; i < FLOATS; i++) {
@@ -639,9 +621,8 @@ START_TEST(floats_convert_like_torchs) {
     expect_to(x, BOOL, f32_as_bool, NULL);
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(integers_and_bools_convert_like_torchs) {
+TEST(integers_and_bools_convert_like_torchs) {
     int64_t number[INTEGERS];
     double as_f32[INTEGERS], as_f64[INTEGERS], as_bool[INTEGERS];
     for (int i = 0; i < INTEGERS; i++) {
@@ -661,12 +642,11 @@ START_TEST(integers_and_bools_convert_like_torchs) {
         expect_to(x, (DType)to, (const double[]){0, 1}, (const int64_t[]){0, 1});
     tensor_release(x);
 }
-END_TEST
 
 /* torch.tensor([2**60 + 2**36 + 1]).float(): rounding this integer to a double and then to a float
  * gives another float than rounding it once. valgrind's own conversion rounds twice, so the test
  * does not run under valgrind. */
-START_TEST(an_integer_is_rounded_to_a_float_once) {
+TEST(an_integer_is_rounded_to_a_float_once) {
     volatile int64_t i = (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1;
     if ((float)i != 0x1.000002p+60f) return;
     int64_t many[20];
@@ -676,9 +656,8 @@ START_TEST(an_integer_is_rounded_to_a_float_once) {
     for (int k = 0; k < 20; k++) ck_assert_double_eq(number(y, k), 0x1.000002p+60);
     RELEASE(x, y);
 }
-END_TEST
 
-START_TEST(to_needs_a_tensor_and_a_type) {
+TEST(to_needs_a_tensor_and_a_type) {
     Tensor *x = tensor_ones(SHAPE(2));
     FAILS(tensor_to(NULL, F32), "to: the tensor is NULL");
     FAILS(tensor_to(x, (DType)4), "to: 4 is not a type");
@@ -686,11 +665,10 @@ START_TEST(to_needs_a_tensor_and_a_type) {
     FAILS(tensor_clone(NULL), "clone: the tensor is NULL");
     tensor_release(x);
 }
-END_TEST
 
 /* ---- clone ----------------------------------------------------------------------------------- */
 
-START_TEST(a_clone_is_contiguous_and_apart) {
+TEST(a_clone_is_contiguous_and_apart) {
     Tensor *x = counting(SHAPE(2, 3));
     x->requires_grad = true;
     strcpy(x->name, "x");
@@ -703,9 +681,8 @@ START_TEST(a_clone_is_contiguous_and_apart) {
     EXPECT(clone, 0, 1, 2, 3, 4, 5);
     RELEASE(clone, turned, x);
 }
-END_TEST
 
-START_TEST(clones_of_odd_views) {
+TEST(clones_of_odd_views) {
     Tensor *x = counting(SHAPE(6));
     Tensor *view[] = {STRIDED(x, SHAPE(2, 3), 1, 0, 1), STRIDED(x, SHAPE(6), 5, -1),
                       STRIDED(x, SHAPE(2, 2, 2), 0, 1, 1, 1), STRIDED(x, SCALAR, 4, 0),
@@ -718,12 +695,11 @@ START_TEST(clones_of_odd_views) {
     for (int i = 0; i < COUNT(view); i++) tensor_release(view[i]);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
 /* torch.ones(1).as_strided((2**40, 2**40), (0, 0)).numel() is an error too. */
-START_TEST(views_do_not_outgrow_int64) {
+TEST(views_do_not_outgrow_int64) {
     Tensor *x = tensor_ones(SHAPE(1));
     FAILS(STRIDED(x, SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), 0, 0, 0),
           "shape (1099511627776, 1099511627776): its elements cannot be counted");
@@ -731,7 +707,6 @@ START_TEST(views_do_not_outgrow_int64) {
     FAILS(tensor_clone(wide), "shape (4611686018427387904,): its bytes do not fit in memory");
     RELEASE(wide, x);
 }
-END_TEST
 
 /* ---- sort: torch.sort(x, stable=True) -------------------------------------------------------- */
 
@@ -748,7 +723,8 @@ static void expect_sorted(const Tensor *x, const double *want, const int64_t *fr
     RELEASE(y, alone, indices);
 }
 
-START_TEST(nan_sorts_last_and_equals_stay_in_order) {
+CASE("sort", .setup = setup, .teardown = frame_teardown)
+TEST(nan_sorts_last_and_equals_stay_in_order) {
     static const double x[] = {3, NOT, -INF, INF, 0., -0., 3, NOT, -1, 3};
     static const double want[] = {-INF, -1, 0., -0., 3, 3, 3, INF, NOT, NOT};
     static const int64_t from[] = {2, 8, 4, 5, 0, 6, 9, 3, 1, 7};
@@ -761,10 +737,9 @@ START_TEST(nan_sorts_last_and_equals_stay_in_order) {
         tensor_release(t);
     }
 }
-END_TEST
 
 /* x = (torch.arange(40) * 7919 % 10).float() */
-START_TEST(sort_is_stable_over_many_ties) {
+TEST(sort_is_stable_over_many_ties) {
     double x[40], want[40];
     int64_t from[40];
     for (int i = 0; i < 40; i++) {
@@ -776,9 +751,8 @@ START_TEST(sort_is_stable_over_many_ties) {
     expect_sorted(t, want, from, 40);
     tensor_release(t);
 }
-END_TEST
 
-START_TEST(integers_beyond_doubles_sort_exactly) {
+TEST(integers_beyond_doubles_sort_exactly) {
     const int64_t big = INT64_C(1) << 53;
     const int64_t x[] = {big + 1, big, INT64_MAX, INT64_MIN, big + 1, 0, big + 2};
     const int64_t want[] = {INT64_MIN, 0, big, big + 1, big + 1, big + 2, INT64_MAX};
@@ -789,17 +763,15 @@ START_TEST(integers_beyond_doubles_sort_exactly) {
     expect_integers(indices, (const int64_t[]){3, 5, 1, 0, 4, 6, 2}, 7);
     RELEASE(t, y, indices);
 }
-END_TEST
 
-START_TEST(bools_sort_false_first) {
+TEST(bools_sort_false_first) {
     Tensor *t = tensor_from_bools(SHAPE(5), (const bool[]){true, false, true, false, false});
     expect_sorted(t, (const double[]){0, 0, 0, 1, 1}, (const int64_t[]){1, 3, 4, 0, 2}, 5);
     tensor_release(t);
 }
-END_TEST
 
 /* torch.tensor([[3., 1., 2.], [1., 3., 1.]]).t(), and the same with a negative stride. */
-START_TEST(sort_takes_any_strides) {
+TEST(sort_takes_any_strides) {
     Tensor *x = tensor_from_doubles(SHAPE(2, 3), (const double[]){3, 1, 2, 1, 3, 1});
     Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
     Tensor *back = STRIDED(x, SHAPE(2, 3), 2, 3, -1);
@@ -810,9 +782,8 @@ START_TEST(sort_takes_any_strides) {
     expect_sorted(wide, (const double[]){1, 1, 1, 2, 2, 2}, (const int64_t[]){0, 1, 2, 0, 1, 2}, 6);
     RELEASE(turned, back, wide, x);
 }
-END_TEST
 
-START_TEST(sort_of_little_or_nothing) {
+TEST(sort_of_little_or_nothing) {
     static const Shape shapes[] = {{1, {0}}, {2, {3, 0}}, {2, {0, 3}}};
     for (int i = 0; i < COUNT(shapes); i++) {
         Tensor *x = tensor_ones(shapes[i]);
@@ -825,9 +796,8 @@ START_TEST(sort_of_little_or_nothing) {
     expect_sorted(column, (const double[]){0, 1, 2}, (const int64_t[]){0, 0, 0}, 3);
     RELEASE(column, x);
 }
-END_TEST
 
-START_TEST(sort_fails_with_no_indices) {
+TEST(sort_fails_with_no_indices) {
     Tensor *x = tensor_ones(SHAPE(2));
     Tensor *indices = x;
     FAILS(tensor_sort(NULL, &indices), "sort: the tensor is NULL");
@@ -839,12 +809,12 @@ START_TEST(sort_fails_with_no_indices) {
     FAILS(indices, "before");
     tensor_release(x);
 }
-END_TEST
 
 /* ---- access ---------------------------------------------------------------------------------- */
 
+CASE("access", .setup = setup, .teardown = frame_teardown)
 /* torch.zeros(100).as_strided(size, stride).is_contiguous() */
-START_TEST(contiguous_is_what_torch_says) {
+TEST(contiguous_is_what_torch_says) {
     static const struct {
         Shape shape;
         int64_t stride[8];
@@ -880,9 +850,8 @@ START_TEST(contiguous_is_what_torch_says) {
     ck_assert(!tensor_is_contiguous(NULL));
     RELEASE(back, odd, x);
 }
-END_TEST
 
-START_TEST(item_is_the_only_element) {
+TEST(item_is_the_only_element) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *i = tensor_from_int64s(SHAPE(1), (const int64_t[]){-7});
     Tensor *b = tensor_from_bools(SCALAR, (const bool[]){true});
@@ -898,9 +867,8 @@ START_TEST(item_is_the_only_element) {
     IS_NAN(tensor_item(NULL), "item: the tensor is NULL");
     RELEASE(x, i, b, none, one, odd);
 }
-END_TEST
 
-START_TEST(get_takes_plain_ints_and_counts_from_the_end) {
+TEST(get_takes_plain_ints_and_counts_from_the_end) {
     Tensor *x = counting(SHAPE(2, 3, 4));
     Tensor *v = STRIDED(x, SHAPE(4, 3), 23, -1, -4);
     ck_assert_double_eq(tensor_get(x, 1, 2, 3), 23);
@@ -915,17 +883,15 @@ START_TEST(get_takes_plain_ints_and_counts_from_the_end) {
     for (int i = 0; i < 24; i++) ck_assert_double_eq(tensor_get(x, i / 12, i / 4 % 3, i % 4), i);
     RELEASE(v, x);
 }
-END_TEST
 
-START_TEST(get_of_a_scalar_takes_no_index) {
+TEST(get_of_a_scalar_takes_no_index) {
     Tensor *x = tensor_full(SCALAR, 2.5);
     ck_assert_double_eq(tensor_get_at(x, SCALAR), 2.5);
     IS_NAN(tensor_get(x, 0), "get: there is no element (0,) in x, which is ()");
     tensor_release(x);
 }
-END_TEST
 
-START_TEST(get_outside_is_said) {
+TEST(get_outside_is_said) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *none = tensor_ones(SHAPE(0));
     IS_NAN(tensor_get(x, 2, 0), "get: there is no element (2, 0) in x, which is (2, 3)");
@@ -945,7 +911,6 @@ START_TEST(get_outside_is_said) {
            "get: there is no element (-9223372036854775808, 0) in x, which is (2, 3)");
     RELEASE(none, x);
 }
-END_TEST
 
 static void expect_doubles(const Tensor *x, const double *want, int n) {
     double out[33];
@@ -955,7 +920,7 @@ static void expect_doubles(const Tensor *x, const double *want, int n) {
     ck_assert_double_eq(out[n], 77); /* no element after the last is written */
 }
 
-START_TEST(to_doubles_reads_everything) {
+TEST(to_doubles_reads_everything) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
     Tensor *i = tensor_from_int64s(SHAPE(2), (const int64_t[]){INT64_MIN, 3});
@@ -976,10 +941,9 @@ START_TEST(to_doubles_reads_everything) {
     FAILS(tensor_to_doubles(x, NULL), "to_doubles: out is NULL");
     RELEASE(x, turned, i, b, s, none, wide);
 }
-END_TEST
 
 /* Beyond 2^53 a double would round. A shape can be read while an error is pending. */
-START_TEST(to_int64s_reads_everything) {
+TEST(to_int64s_reads_everything) {
     Tensor *x = tensor_from_int64s(SHAPE(2, 2), (const int64_t[]){INT64_MIN, INT64_MAX, -3, 4});
     Tensor *turned = STRIDED(x, SHAPE(2, 2), 0, 1, 2);
     Tensor *f = tensor_from_doubles(SHAPE(2), (const double[]){-1.75, 3});
@@ -995,9 +959,8 @@ START_TEST(to_int64s_reads_everything) {
     FAILS(tensor_to_int64s(x, NULL), "to_int64s: out is NULL");
     RELEASE(x, turned, f, b, none);
 }
-END_TEST
 
-START_TEST(a_size_can_be_read_while_an_error_is_pending) {
+TEST(a_size_can_be_read_while_an_error_is_pending) {
     Tensor *x = counting(SHAPE(2, 3));
     ck_assert_int_eq(tensor_size(x, 0), 2);
     ck_assert_int_eq(tensor_size(x, 1), 3);
@@ -1013,12 +976,11 @@ START_TEST(a_size_can_be_read_while_an_error_is_pending) {
     tensor_clear_error();
     tensor_release(x);
 }
-END_TEST
 
 /* ---- allclose -------------------------------------------------------------------------------- */
 
 /* torch.allclose(torch.tensor([a]), torch.tensor([b]), rtol, atol) in float64 */
-START_TEST(allclose_says_what_torch_says) {
+TEST(allclose_says_what_torch_says) {
     static const struct {
         double a, b, rtol, atol;
         bool close;
@@ -1058,9 +1020,8 @@ START_TEST(allclose_says_what_torch_says) {
         RELEASE(a, b);
     }
 }
-END_TEST
 
-START_TEST(integers_are_compared_exactly) {
+TEST(integers_are_compared_exactly) {
     static const int64_t big = INT64_C(1) << 53;
     const struct {
         int64_t a, b;
@@ -1084,9 +1045,8 @@ START_TEST(integers_are_compared_exactly) {
         RELEASE(a, b);
     }
 }
-END_TEST
 
-START_TEST(allclose_looks_at_every_element) {
+TEST(allclose_looks_at_every_element) {
     Tensor *x = counting(SHAPE(3, 4));
     Tensor *y = tensor_clone(x);
     ck_assert(tensor_allclose(x, y, 0, 0));
@@ -1099,9 +1059,8 @@ START_TEST(allclose_looks_at_every_element) {
     }
     RELEASE(x, y);
 }
-END_TEST
 
-START_TEST(allclose_takes_strides_but_no_other_shape_or_type) {
+TEST(allclose_takes_strides_but_no_other_shape_or_type) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
     Tensor *copy = tensor_clone(turned);
@@ -1121,7 +1080,6 @@ START_TEST(allclose_takes_strides_but_no_other_shape_or_type) {
     ck_assert(tensor_allclose(none, none, 0, 0));
     RELEASE(x, turned, copy, flat, none, wide, row, three);
 }
-END_TEST
 
 /* ---- writes in place ------------------------------------------------------------------------- */
 
@@ -1132,7 +1090,8 @@ static void expect_written(const Tensor *x, uint32_t *version, const char *by) {
     *version = x->storage->version;
 }
 
-START_TEST(a_write_bumps_the_version_of_the_bytes) {
+CASE("writes", .setup = setup, .teardown = frame_teardown)
+TEST(a_write_bumps_the_version_of_the_bytes) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *view = STRIDED(x, SHAPE(2), 1, 3);
     Tensor *y = tensor_ones(SHAPE(3));
@@ -1154,9 +1113,8 @@ START_TEST(a_write_bumps_the_version_of_the_bytes) {
     EXPECT(x, 8, 16, 8, 8, 16, 8);
     RELEASE(view, x, y);
 }
-END_TEST
 
-START_TEST(fill_converts_the_number) {
+TEST(fill_converts_the_number) {
     Tensor *f = tensor_ones(SHAPE(2));
     Tensor *i = tensor_from_int64s(SHAPE(2), (const int64_t[]){1, 1});
     Tensor *b = tensor_from_bools(SHAPE(2), (const bool[]){false, false});
@@ -1169,9 +1127,8 @@ START_TEST(fill_converts_the_number) {
     EXPECT(b, 0, 0);
     RELEASE(f, i, b);
 }
-END_TEST
 
-START_TEST(set_writes_one_element) {
+TEST(set_writes_one_element) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *turned = STRIDED(x, SHAPE(3, 2), 0, 1, 3);
     Tensor *i = tensor_zeros_of(SHAPE(2), I64);
@@ -1190,9 +1147,8 @@ START_TEST(set_writes_one_element) {
     EXPECT(scalar, 0.1);
     RELEASE(x, turned, i, b, scalar);
 }
-END_TEST
 
-START_TEST(writes_through_views_touch_nothing_else) {
+TEST(writes_through_views_touch_nothing_else) {
     Tensor *x = counting(SHAPE(3, 4));
     Tensor *view = STRIDED(x, SHAPE(2, 2), 1, 8, 2);
     ck_assert(tensor_fill(view, -1));
@@ -1206,9 +1162,8 @@ START_TEST(writes_through_views_touch_nothing_else) {
     EXPECT(x, 0, -30, 2, -45, 4, 5, 6, 7, 8, -30, 10, -45);
     RELEASE(source, view, x);
 }
-END_TEST
 
-START_TEST(copy_from_broadcasts) {
+TEST(copy_from_broadcasts) {
     Tensor *x = tensor_zeros(SHAPE(2, 3));
     Tensor *row = counting(SHAPE(3));
     Tensor *column = counting(SHAPE(2, 1));
@@ -1227,9 +1182,8 @@ START_TEST(copy_from_broadcasts) {
     ck_assert_uint_eq(x->storage->version, 5);
     RELEASE(x, row, column, scalar, same_shape);
 }
-END_TEST
 
-START_TEST(every_type_can_be_copied) {
+TEST(every_type_can_be_copied) {
     Tensor *i = tensor_from_int64s(SHAPE(3), (const int64_t[]){INT64_MAX, INT64_MIN, 9});
     Tensor *b = tensor_from_bools(SHAPE(3), (const bool[]){true, false, true});
     Tensor *to_i = tensor_to(b, I64);
@@ -1239,12 +1193,11 @@ START_TEST(every_type_can_be_copied) {
     EXPECT(to_b, 1, 0, 1);
     RELEASE(i, b, to_i, to_b);
 }
-END_TEST
 
 /* x[1:] = x[:-1], x[:-1] = x[1:], and x = x in reverse order. The result must be as if the right
  * side was read completely before the write. The rows are so long that vector loops would read
  * elements that they have just written. */
-START_TEST(overlapping_copies_read_before_they_write) {
+TEST(overlapping_copies_read_before_they_write) {
     enum { N = 100 };
     static const struct {
         int64_t to, from, step;
@@ -1264,10 +1217,9 @@ START_TEST(overlapping_copies_read_before_they_write) {
         RELEASE(dst, src, x, floats);
     }
 }
-END_TEST
 
 /* Each row is overwritten with one of its elements: x.copy_(x[:, 1:2].clone()). */
-START_TEST(a_view_of_x_may_be_broadcast_into_x) {
+TEST(a_view_of_x_may_be_broadcast_into_x) {
     Tensor *x = counting(SHAPE(3, 3));
     Tensor *column = STRIDED(x, SHAPE(3, 1), 1, 3, 1);
     ck_assert(tensor_copy_from(x, column));
@@ -1277,10 +1229,9 @@ START_TEST(a_view_of_x_may_be_broadcast_into_x) {
     EXPECT(x, -6, -6, -6, -3, -3, -3, 0, 0, 0);
     RELEASE(last, column, x);
 }
-END_TEST
 
 /* x = torch.arange(6.).view(2, 3); x.add_(y, alpha=alpha), printed with float.hex */
-START_TEST(add_broadcasts_and_scales) {
+TEST(add_broadcasts_and_scales) {
     Tensor *x = counting(SHAPE(2, 3));
     Tensor *y = tensor_from_doubles(SHAPE(3), (const double[]){1, 2, 3});
     ck_assert(tensor_add_(x, y, -0.5));
@@ -1291,10 +1242,9 @@ START_TEST(add_broadcasts_and_scales) {
     EXPECT(x, 0, 0x1.19999ap+0, 0x1.19999ap+1, 0x1.a66666p+1, 0x1.19999ap+2, 0x1.6p+2);
     RELEASE(x, y);
 }
-END_TEST
 
 /* x.add_(x.t().clone(), alpha=2) on torch.arange(9.).view(3, 3), and the same on a larger x. */
-START_TEST(add_of_a_transposed_self) {
+TEST(add_of_a_transposed_self) {
     Tensor *x = counting(SHAPE(3, 3));
     Tensor *turned = STRIDED(x, SHAPE(3, 3), 0, 1, 3);
     ck_assert(tensor_add_(x, turned, 2));
@@ -1307,7 +1257,6 @@ START_TEST(add_of_a_transposed_self) {
     for (int i = 0; i < N * N; i++) ck_assert_double_eq(number(x, i), i + i % N * N + i / N);
     RELEASE(turned, x);
 }
-END_TEST
 
 /* ---- transposed operands, small and large ---------------------------------------------------- */
 
@@ -1332,7 +1281,7 @@ static Tensor *counting_turned(DType dtype, int64_t rows, int64_t columns) {
     return x;
 }
 
-START_TEST(turned_operands_are_what_they_were) {
+LOOP_TEST(turned_operands_are_what_they_were, COUNT(turned_sizes)) {
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     for (DType dtype = F32; dtype <= BOOL; dtype++) {
         int64_t wrong = 0; /* many elements: an assertion for each would take too long */
@@ -1351,11 +1300,10 @@ START_TEST(turned_operands_are_what_they_were) {
         RELEASE(x, clone, as_f64, as_f32, sum);
     }
 }
-END_TEST
 
 /* Some operands are transposed, others are not, one occurs twice. The result may be transposed,
  * too. */
-START_TEST(turned_operands_meet_others) {
+LOOP_TEST(turned_operands_meet_others, COUNT(turned_sizes)) {
     int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     Tensor *x = counting_turned(F32, rows, columns);
@@ -1377,7 +1325,6 @@ START_TEST(turned_operands_meet_others) {
     ck_assert_int_eq(wrong, 0);
     RELEASE(x, dense, positive, square, chosen);
 }
-END_TEST
 
 /* A tensor (2, 18, 20, 33) whose last three dimensions have the order of permutation i in memory.
  */
@@ -1396,7 +1343,7 @@ static Tensor *counting_in_order(int i) {
     return x;
 }
 
-START_TEST(operands_are_turned_in_any_dimensions) {
+LOOP_TEST(operands_are_turned_in_any_dimensions, 6) {
     int64_t wrong = 0;
     for (int j = 0; j < 6; j++) {
         Tensor *x = counting_in_order(_i);
@@ -1416,7 +1363,6 @@ START_TEST(operands_are_turned_in_any_dimensions) {
         RELEASE(x, y, before, sum);
     }
 }
-END_TEST
 
 /* Runs in a thread with a stack of 128 KiB, the size that some systems give. */
 static void *clone_turned(void *of) {
@@ -1425,7 +1371,7 @@ static void *clone_turned(void *of) {
     return clone;
 }
 
-START_TEST(turning_takes_a_small_stack) {
+TEST(turning_takes_a_small_stack) {
     int64_t wrong = 0;
     Tensor *x = counting_turned(F32, 300, 300);
     Tensor *clone = NULL;
@@ -1440,10 +1386,9 @@ START_TEST(turning_takes_a_small_stack) {
     pthread_attr_destroy(&small);
     RELEASE(clone, x);
 }
-END_TEST
 
 /* Kernels that write a second operand, or that take strides, work with transposed operands, too. */
-START_TEST(turned_operands_may_be_written_and_indexed) {
+LOOP_TEST(turned_operands_may_be_written_and_indexed, COUNT(turned_sizes)) {
     int64_t wrong = 0;
     const int64_t rows = turned_sizes[_i][0], columns = turned_sizes[_i][1];
     Tensor *x = counting_turned(F32, rows, columns);
@@ -1471,11 +1416,10 @@ START_TEST(turned_operands_may_be_written_and_indexed) {
     ck_assert_int_eq(wrong, 0);
     RELEASE(x, b, dense, dense_b, g, v, dense_v, last, picked);
 }
-END_TEST
 
 /* x.mul_(.1) of torch.arange(6.) in float32 and float64: the factor is rounded to the type first.
  */
-START_TEST(integers_are_added_and_scaled) {
+TEST(integers_are_added_and_scaled) {
     Tensor *x = tensor_from_int64s(SHAPE(3), (int64_t[]){1, INT64_MAX, -5});
     Tensor *y = tensor_from_int64s(SCALAR, (int64_t[]){2});
     ck_assert(tensor_add_(x, y, -3));
@@ -1486,9 +1430,8 @@ START_TEST(integers_are_added_and_scaled) {
     ck_assert_uint_eq(x->storage->version, 2);
     RELEASE(x, y);
 }
-END_TEST
 
-START_TEST(mul_scales) {
+TEST(mul_scales) {
     Tensor *x = counting(SHAPE(6));
     ck_assert(tensor_mul_(x, 0.1));
     EXPECT(x, 0, 0x1.99999ap-4, 0x1.99999ap-3, 0x1.333334p-2, 0x1.99999ap-2, 0.5);
@@ -1501,10 +1444,9 @@ START_TEST(mul_scales) {
     EXPECT(x, 0, 0x1.999999999999ap-4, 0x1.999999999999ap-3, 0x1.3333333333334p-2);
     tensor_release(x);
 }
-END_TEST
 
 /* m = .5 * 4 + .5 * 2 = 3, v = .75 * 4 + .25 * 4 = 4, x = .5 * 1 - .25 * 3 / (2 / .5 + 2) */
-START_TEST(a_step_of_adamw) {
+TEST(a_step_of_adamw) {
     for (int64_t step = 1; step <= 2; step++) {
         Tensor *base = tensor_ones(SHAPE(40));
         Tensor *x = STRIDED(base, SHAPE(20), 0, step);
@@ -1523,9 +1465,8 @@ START_TEST(a_step_of_adamw) {
         RELEASE(x, base, m, v, g);
     }
 }
-END_TEST
 
-START_TEST(steps_that_cannot_be) {
+TEST(steps_that_cannot_be) {
     Tensor *x = counting(SHAPE(2));
     Tensor *longer = counting(SHAPE(3));
     Tensor *whole = tensor_arange(0, 2, 1);
@@ -1544,11 +1485,10 @@ START_TEST(steps_that_cannot_be) {
     EXPECT(x, 0, 1);
     RELEASE(x, longer, whole, wide, ints);
 }
-END_TEST
 
 /* The sum of squares is computed in float64, also for float32. 100 elements are not a multiple of a
  * vector. */
-START_TEST(squares_are_summed_in_float64) {
+TEST(squares_are_summed_in_float64) {
     Tensor *large = tensor_full(SHAPE(2), 1e30);
     Tensor *x = counting(SHAPE(10, 10));
     Tensor *none = tensor_ones(SHAPE(0));
@@ -1569,10 +1509,9 @@ START_TEST(squares_are_summed_in_float64) {
     expect_error("sum_of_squares: x is int64: it must be a float");
     RELEASE(large, x, none, turned, ints);
 }
-END_TEST
 
 /* The norm is right where its square is too large or too small for float64. */
-START_TEST(norms_fit_where_squares_do_not) {
+TEST(norms_fit_where_squares_do_not) {
     static const double sizes[] = {1e-320, 1e-200, 1e-160, 1, 1e154, 1e200, 1e307};
     tensor_set_default_dtype(F64);
     for (int i = 0; i < 7; i++) {
@@ -1595,10 +1534,9 @@ START_TEST(norms_fit_where_squares_do_not) {
     expect_error("norm: the tensor is NULL");
     RELEASE(x, row, odd, ints);
 }
-END_TEST
 
 /* torch.empty(0, 1).expand(0, 3) can be written, because it has no elements that share memory. */
-START_TEST(nothing_can_be_written) {
+TEST(nothing_can_be_written) {
     Tensor *none = tensor_ones(SHAPE(0, 3));
     Tensor *source = tensor_ones(SHAPE(3));
     Tensor *expanded = STRIDED(none, SHAPE(0, 3), 0, 1, 0);
@@ -1609,19 +1547,17 @@ START_TEST(nothing_can_be_written) {
     }
     RELEASE(expanded, none, source);
 }
-END_TEST
 
 /* A dimension of size 1 may have stride 0: no elements share memory. */
-START_TEST(a_single_place_is_not_shared) {
+TEST(a_single_place_is_not_shared) {
     Tensor *x = counting(SHAPE(4));
     Tensor *view = STRIDED(x, SHAPE(1, 2), 1, 0, 1);
     ck_assert(tensor_fill(view, 9));
     EXPECT(x, 0, 9, 9, 3);
     RELEASE(view, x);
 }
-END_TEST
 
-START_TEST(a_refused_write_writes_nothing) {
+TEST(a_refused_write_writes_nothing) {
     Tensor *x = counting(SHAPE(3));
     Tensor *ints = tensor_to(x, I64);
     Tensor *wide = STRIDED(x, SHAPE(2, 3), 0, 0, 1);
@@ -1668,11 +1604,11 @@ START_TEST(a_refused_write_writes_nothing) {
     ck_assert_uint_eq(ints->storage->version, 0);
     RELEASE(x, ints, wide, two);
 }
-END_TEST
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-START_TEST(the_first_error_stays) {
+CASE("errors", .setup = setup, .teardown = frame_teardown)
+TEST(the_first_error_stays) {
     ck_assert_ptr_null(tensor_error());
     tensor_clear_error(); /* no error is pending */
     ck_assert_ptr_null(tensor_fail("%s is %d: %s", "a", 7, "no"));
@@ -1684,17 +1620,15 @@ START_TEST(the_first_error_stays) {
     ck_assert_ptr_null(tensor_error());
     FAILS(tensor_fail("%s", ""), "");
 }
-END_TEST
 
-START_TEST(a_sentence_may_quote_the_one_before) {
+TEST(a_sentence_may_quote_the_one_before) {
     tensor_fail("the list is %s", "empty");
     const char *cause = tensor_error();
     tensor_clear_error();
     FAILS(tensor_fail("loading: %s", cause), "loading: the list is empty");
 }
-END_TEST
 
-START_TEST(a_sentence_may_be_long) {
+TEST(a_sentence_may_be_long) {
     char word[2000];
     memset(word, 'w', sizeof word - 1);
     word[sizeof word - 1] = 0;
@@ -1704,10 +1638,9 @@ START_TEST(a_sentence_may_be_long) {
     ck_assert_mem_eq(tensor_error(), word, length);
     tensor_clear_error();
 }
-END_TEST
 
 /* A long sentence is cut between characters, as all texts of tensor_snprintf are. */
-START_TEST(a_sentence_is_cut_between_characters) {
+TEST(a_sentence_is_cut_between_characters) {
     char text[10], long_text[2001] = "";
     for (int i = 0; i < 1000; i++) strcat(long_text, "\xc3\xa9");
     tensor_fail("%s", long_text);
@@ -1727,7 +1660,6 @@ START_TEST(a_sentence_is_cut_between_characters) {
     ck_assert_str_eq(text, "");
     ck_assert_int_eq(tensor_snprintf(NULL, 0, "\xc3\xa9"), 2);
 }
-END_TEST
 
 static Tensor *maker(int i, const Tensor *x, Tensor **indices) {
     const Shape shape = SHAPE(2);
@@ -1761,7 +1693,7 @@ static Tensor *maker(int i, const Tensor *x, Tensor **indices) {
 }
 enum { MAKERS = 21 };
 
-START_TEST(nothing_is_made_while_an_error_is_pending) {
+LOOP_TEST(nothing_is_made_while_an_error_is_pending, MAKERS) {
     Tensor *x = tensor_ones(SHAPE(2));
     Tensor *indices = NULL;
     tensor_fail("the first mistake");
@@ -1772,9 +1704,8 @@ START_TEST(nothing_is_made_while_an_error_is_pending) {
     ck_assert_ptr_nonnull(y);
     RELEASE(indices, y, x);
 }
-END_TEST
 
-START_TEST(nothing_is_written_while_an_error_is_pending) {
+TEST(nothing_is_written_while_an_error_is_pending) {
     Tensor *x = counting(SHAPE(3));
     Tensor *y = tensor_ones(SHAPE(3));
     tensor_fail("the first mistake");
@@ -1787,9 +1718,8 @@ START_TEST(nothing_is_written_while_an_error_is_pending) {
     ck_assert_uint_eq(x->storage->version, 0);
     RELEASE(x, y);
 }
-END_TEST
 
-START_TEST(null_is_never_a_reason_that_hides_the_first) {
+TEST(null_is_never_a_reason_that_hides_the_first) {
     tensor_fail("the first mistake");
     Tensor *none = tensor_ones(SHAPE(2));
     ck_assert_ptr_null(tensor_clone(none));
@@ -1801,9 +1731,8 @@ START_TEST(null_is_never_a_reason_that_hides_the_first) {
     ck_assert_int_eq(tensor_numel(none), 0);
     expect_error("the first mistake");
 }
-END_TEST
 
-START_TEST(text_for_sentences) {
+TEST(text_for_sentences) {
     ck_assert_str_eq(tensor_shape_text(SCALAR), "()");
     ck_assert_str_eq(tensor_shape_text(SHAPE(3)), "(3,)");
     ck_assert_str_eq(tensor_shape_text(SHAPE(2, 4, 6)), "(2, 4, 6)");
@@ -1826,7 +1755,6 @@ START_TEST(text_for_sentences) {
     /* a letter of two bytes is not cut in two */
     ck_assert_str_eq(tensor_name_text(format("%.59s\xc3\xa9", sixty)), format("%.59s...", sixty));
 }
-END_TEST
 
 /* ---- threads: what one does is nothing to the other ------------------------------------------ */
 
@@ -1857,7 +1785,8 @@ static void run_thread(void *(*body)(void *), void *argument) {
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
 
-START_TEST(each_thread_has_its_own_error_and_default_type) {
+CASE("threads", .setup = setup, .teardown = frame_teardown)
+TEST(each_thread_has_its_own_error_and_default_type) {
     Notes notes = {.given = NULL};
     tensor_set_default_dtype(F64);
     tensor_fail("mine");
@@ -1867,24 +1796,21 @@ START_TEST(each_thread_has_its_own_error_and_default_type) {
     ck_assert_int_eq(tensor_default_dtype(), F64);
     expect_error("mine");
 }
-END_TEST
 
-START_TEST(a_default_type_set_elsewhere_stays_there) {
+TEST(a_default_type_set_elsewhere_stays_there) {
     Notes notes = {.given = NULL};
     run_thread(other_thread, &notes);
     ck_assert(notes.still_f32);
     ck_assert_int_eq(tensor_default_dtype(), F32);
     ck_assert_ptr_null(tensor_error());
 }
-END_TEST
 
-START_TEST(a_tensor_may_be_released_in_another_thread) {
+TEST(a_tensor_may_be_released_in_another_thread) {
     Notes notes = {.given = counting(SHAPE(1000))};
     ck_assert_int_eq(tensor_live(), live_before + 1);
     run_thread(other_thread, &notes);
     ck_assert_int_eq(tensor_live(), live_before);
 }
-END_TEST
 
 static void *makes_a_tensor(void *argument) {
     Tensor **x = argument;
@@ -1895,7 +1821,7 @@ static void *makes_a_tensor(void *argument) {
     return NULL;
 }
 
-START_TEST(a_tensor_outlives_the_thread_that_made_it) {
+TEST(a_tensor_outlives_the_thread_that_made_it) {
     Tensor *x = NULL;
     run_thread(makes_a_tensor, &x);
     expect_form(x, F32, SHAPE(1000));
@@ -1903,7 +1829,6 @@ START_TEST(a_tensor_outlives_the_thread_that_made_it) {
     ck_assert_int_eq(tensor_live(), live_before + 1);
     tensor_release(x);
 }
-END_TEST
 
 static void *counts_many(void *argument) {
     Tensor *x[8] = {NULL};
@@ -1915,86 +1840,14 @@ static void *counts_many(void *argument) {
     return argument;
 }
 
-START_TEST(live_counts_right_from_many_threads) {
+TEST(live_counts_right_from_many_threads) {
     pthread_t thread[4];
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&thread[i], NULL, counts_many, NULL), 0);
     for (int i = 0; i < 4; i++) ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
     ck_assert_int_eq(tensor_live(), live_before);
 }
-END_TEST
 
 /* ---- the suite ------------------------------------------------------------------------------- */
 
-static void add_making(Suite *suite) {
-    TCase *creation = add_case(suite, "creation", setup, frame_teardown);
-    add_tests(creation, constants_are_made_in_the_default_type, constants_are_made_in_any_type,
-              zeros_like_have_the_shape_and_type, from_copies_the_array,
-              from_an_array_of_nothing_needs_no_array, strides_are_row_major, eye_has_corners_too,
-              arange_counts_like_torch, a_long_arange_does_not_drift, an_arange_of_int64_is_exact,
-              arange_of_nothing);
-    add_tests(creation, arange_needs_a_way, what_cannot_be_made_is_said,
-              the_default_type_is_a_float);
-    add_tests(add_case(suite, "lifetime", setup, frame_teardown), references_are_counted,
-              a_view_keeps_the_bytes_alive, a_gradient_goes_with_its_tensor,
-              freed_memory_is_used_again, an_emptied_cache_gives_memory_back,
-              an_impossible_size_is_refused, blocks_of_all_sizes_are_apart);
-}
-
-static void add_copies(Suite *suite) {
-    TCase *copies = add_case(suite, "copies", setup, frame_teardown);
-    add_tests(copies, floats_convert_like_torchs, integers_and_bools_convert_like_torchs,
-              an_integer_is_rounded_to_a_float_once, to_needs_a_tensor_and_a_type,
-              a_clone_is_contiguous_and_apart, clones_of_odd_views, views_do_not_outgrow_int64);
-    TCase *sorting = add_case(suite, "sort", setup, frame_teardown);
-    add_tests(sorting, nan_sorts_last_and_equals_stay_in_order, sort_is_stable_over_many_ties,
-              integers_beyond_doubles_sort_exactly, bools_sort_false_first, sort_takes_any_strides,
-              sort_of_little_or_nothing, sort_fails_with_no_indices);
-}
-
-static void add_access(Suite *suite) {
-    TCase *access = add_case(suite, "access", setup, frame_teardown);
-    add_tests(access, contiguous_is_what_torch_says, item_is_the_only_element,
-              get_takes_plain_ints_and_counts_from_the_end, get_of_a_scalar_takes_no_index,
-              get_outside_is_said, to_doubles_reads_everything, to_int64s_reads_everything,
-              a_size_can_be_read_while_an_error_is_pending, allclose_says_what_torch_says,
-              integers_are_compared_exactly, allclose_looks_at_every_element,
-              allclose_takes_strides_but_no_other_shape_or_type);
-    TCase *writes = add_case(suite, "writes", setup, frame_teardown);
-    add_tests(writes, a_write_bumps_the_version_of_the_bytes, fill_converts_the_number,
-              set_writes_one_element, writes_through_views_touch_nothing_else, copy_from_broadcasts,
-              every_type_can_be_copied, overlapping_copies_read_before_they_write,
-              a_view_of_x_may_be_broadcast_into_x, add_broadcasts_and_scales,
-              add_of_a_transposed_self);
-    add_loop_tests(writes, COUNT(turned_sizes), turned_operands_are_what_they_were,
-                   turned_operands_meet_others, turned_operands_may_be_written_and_indexed);
-    tcase_add_loop_test(writes, operands_are_turned_in_any_dimensions, 0, 6);
-    add_tests(writes, turning_takes_a_small_stack, integers_are_added_and_scaled, mul_scales,
-              a_step_of_adamw, steps_that_cannot_be, squares_are_summed_in_float64,
-              norms_fit_where_squares_do_not, nothing_can_be_written, a_single_place_is_not_shared);
-    tcase_add_test(writes, a_refused_write_writes_nothing);
-}
-
-static void add_rules(Suite *suite) {
-    TCase *errors = add_case(suite, "errors", setup, frame_teardown);
-    add_tests(errors, the_first_error_stays, a_sentence_may_be_long,
-              a_sentence_is_cut_between_characters, a_sentence_may_quote_the_one_before);
-    tcase_add_loop_test(errors, nothing_is_made_while_an_error_is_pending, 0, MAKERS);
-    add_tests(errors, nothing_is_written_while_an_error_is_pending,
-              null_is_never_a_reason_that_hides_the_first, text_for_sentences);
-#ifndef ONE_THREAD
-    TCase *threads = add_case(suite, "threads", setup, frame_teardown);
-    add_tests(threads, each_thread_has_its_own_error_and_default_type,
-              a_default_type_set_elsewhere_stays_there, a_tensor_may_be_released_in_another_thread,
-              a_tensor_outlives_the_thread_that_made_it, live_counts_right_from_many_threads);
-#endif
-}
-
-int main(void) {
-    Suite *suite = suite_create("tensor");
-    add_making(suite);
-    add_copies(suite);
-    add_access(suite);
-    add_rules(suite);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("tensor"); }

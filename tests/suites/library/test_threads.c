@@ -350,7 +350,8 @@ static uint64_t bits_of_case(int number, char *name) {
     return bits_of_training(i - 2 * MASKS);
 }
 
-START_TEST(no_bit_hangs_on_the_number_of_threads) {
+CASE("threads", .setup = one_thread, .teardown = frame_teardown, .is_long = true)
+LOOP_TEST(no_bit_hangs_on_the_number_of_threads, case_count()) {
     char name[100];
     const uint64_t alone = bits_of_case(_i, name);
     for (int i = 1; i < COUNT(counts); i++) {
@@ -359,7 +360,6 @@ START_TEST(no_bit_hangs_on_the_number_of_threads) {
         ck_assert_msg(bits_of_case(_i, name) == alone, "%s: %d threads", name, counts[i]);
     }
 }
-END_TEST
 
 /* Runs this program with another environment and returns its output; free it. EMULATOR is a command
  * that runs programs of another machine. */
@@ -374,8 +374,9 @@ static char *ask(const char *environment, const char *question) {
     return answer;
 }
 
+CASE("width", .setup = one_thread, .teardown = frame_teardown)
 /* If the CPU cannot run one of the tables, another one replaces it. Then the test compares less. */
-START_TEST(no_bit_hangs_on_the_width_of_vectors) {
+TEST(no_bit_hangs_on_the_width_of_vectors) {
     char *narrow = ask("TAPEHEAD_ISA=avx2 TAPEHEAD_NUM_THREADS=1", "bits");
     char *wide = ask("TAPEHEAD_ISA=avx512 TAPEHEAD_NUM_THREADS=3", "bits");
     char *a = narrow;
@@ -388,7 +389,6 @@ START_TEST(no_bit_hangs_on_the_width_of_vectors) {
     free(narrow);
     free(wide);
 }
-END_TEST
 
 static int number_for(const char *environment, const char *question) {
     char *answer = ask(environment, question);
@@ -406,7 +406,8 @@ static void print_bits(void) {
     }
 }
 
-START_TEST(sorting_does_not_know_either) {
+CASE("sort", .setup = one_thread, .teardown = frame_teardown)
+TEST(sorting_does_not_know_either) {
     Tensor *x = tensor_randn(SHAPE(30, 20));
     Tensor *order[2];
     Tensor *sorted[2];
@@ -419,7 +420,6 @@ START_TEST(sorting_does_not_know_either) {
     for (int i = 0; i < 2; i++) RELEASE(sorted[i], order[i]);
     tensor_release(x);
 }
-END_TEST
 
 /* ---- the pool ------------------------------------------------------------------------------ */
 
@@ -458,7 +458,8 @@ static void *multiply(void *failures) {
     return NULL;
 }
 
-START_TEST(threads_of_the_program_share_the_pool) {
+CASE("program", .setup = one_thread, .teardown = frame_teardown)
+TEST(threads_of_the_program_share_the_pool) {
     enum { THREADS = 4 };
     pthread_t thread[THREADS];
     int failures[THREADS] = {0};
@@ -470,9 +471,9 @@ START_TEST(threads_of_the_program_share_the_pool) {
         ck_assert_int_eq(failures[i], 0);
     }
 }
-END_TEST
 
-START_TEST(the_number_changes_at_any_time) {
+CASE("change", .setup = one_thread, .teardown = frame_teardown)
+TEST(the_number_changes_at_any_time) {
     pthread_t thread;
     int failures = 0;
     ck_assert_int_eq(pthread_create(&thread, NULL, multiply, &failures), 0);
@@ -483,9 +484,9 @@ START_TEST(the_number_changes_at_any_time) {
     pthread_join(thread, NULL);
     ck_assert_int_eq(failures, 0);
 }
-END_TEST
 
-START_TEST(where_there_are_no_threads_one_does_it) {
+CASE("refused", .setup = one_thread, .teardown = frame_teardown)
+TEST(where_there_are_no_threads_one_does_it) {
     Tensor *alone = product_of(9);
     refuse = true;
     tensor_set_num_threads(4);
@@ -497,18 +498,18 @@ START_TEST(where_there_are_no_threads_one_does_it) {
     ck_assert(tensor_allclose(alone, shared, 0, 0));
     RELEASE(alone, refused, shared);
 }
-END_TEST
 
+CASE("stack", .setup = one_thread, .teardown = frame_teardown)
 /* The stack of a worker does not depend on the system or on `ulimit -s`. */
-START_TEST(workers_have_stacks_of_one_size) {
+TEST(workers_have_stacks_of_one_size) {
     tensor_set_num_threads(2);
     tensor_release(product_of(9));
     ck_assert_uint_eq(stack, 1 << 20);
 }
-END_TEST
 
+CASE("signals", .setup = one_thread, .teardown = frame_teardown)
 /* If the program's thread blocks a signal, no worker takes it. */
-START_TEST(workers_take_no_signals) {
+TEST(workers_take_no_signals) {
     sigset_t user, pending;
     int taken;
     tensor_set_num_threads(3);
@@ -523,7 +524,6 @@ START_TEST(workers_take_no_signals) {
     ck_assert_int_eq(sigwait(&user, &taken), 0);
     ck_assert_int_eq(pthread_sigmask(SIG_UNBLOCK, &user, NULL), 0);
 }
-END_TEST
 
 /* A thread of the program that computes until the program ends. */
 static void *multiply_forever(void *unused) {
@@ -541,14 +541,14 @@ static int exit_in_the_midst(void) {
     return EXIT_SUCCESS;
 }
 
-START_TEST(a_program_ends_whatever_its_threads_do) {
+CASE("exit", .setup = one_thread, .teardown = frame_teardown)
+TEST(a_program_ends_whatever_its_threads_do) {
     for (int i = 0; i < 10; i++) {
         char *answer = ask("", "exit");
         ck_assert_str_eq(answer, "done\n");
         free(answer);
     }
 }
-END_TEST
 
 /* ---- the end of the main thread -------------------------------------------------------------- */
 
@@ -631,20 +631,19 @@ static const int signals[] = {SIGINT, SIGTERM, 0};
 
 static bool ended_by(int end, int signal) { return WIFSIGNALED(end) && WTERMSIG(end) == signal; }
 
+CASE("main ends", .setup = one_thread, .teardown = frame_teardown)
 /* The signal may come before the end. */
-START_TEST(a_process_ends_with_its_main_thread) {
+LOOP_TEST(a_process_ends_with_its_main_thread, COUNT(signals)) {
 #ifdef __SANITIZE_THREAD__
     return; /* this sanitizer has a thread of its own, which never ends */
 #endif
     const int end = end_after(NOBODY_WAITS, signals[_i]);
     ck_assert(end == 0 || ended_by(end, signals[_i]));
 }
-END_TEST
 
-START_TEST(a_signal_ends_a_process_that_waits) {
+LOOP_TEST(a_signal_ends_a_process_that_waits, NOBODY_WAITS) {
     for (int i = 0; signals[i]; i++) ck_assert(ended_by(end_after(_i, signals[i]), signals[i]));
 }
-END_TEST
 
 /* Ends the program when there are as many workers again, with the same digits. */
 static void *work_again(void *of_main) {
@@ -663,12 +662,12 @@ static int work_after_main(void) {
     pthread_exit(NULL);
 }
 
-START_TEST(a_later_thread_starts_the_workers_again) {
+TEST(a_later_thread_starts_the_workers_again) {
     ck_assert_int_eq(number_for("", "work-after-main"), 1);
 }
-END_TEST
 
-START_TEST(a_thread_that_ends_leaves_the_workers_to_main) {
+CASE("threads end", .setup = one_thread, .teardown = frame_teardown)
+TEST(a_thread_that_ends_leaves_the_workers_to_main) {
     int failures = 0, before = 0;
     tensor_set_num_threads(3);
     for (int i = 0; i < 3; i++) {
@@ -680,11 +679,11 @@ START_TEST(a_thread_that_ends_leaves_the_workers_to_main) {
     }
     ck_assert_int_eq(failures, 0);
 }
-END_TEST
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-START_TEST(a_child_has_a_pool_of_its_own) {
+CASE("fork", .setup = one_thread, .teardown = frame_teardown)
+TEST(a_child_has_a_pool_of_its_own) {
     if (getenv("EMULATOR")) return; /* qemu 7.2 aborts in a child that starts threads */
     tensor_set_num_threads(3);
     Tensor *here = product_of(9);
@@ -703,7 +702,6 @@ START_TEST(a_child_has_a_pool_of_its_own) {
     ck_assert_int_eq(status, 0);
     tensor_release(here);
 }
-END_TEST
 
 /* ---- a fork while another thread holds a lock ------------------------------------------------ */
 
@@ -776,7 +774,7 @@ static int fork_at(int calls) {
     return calls > 0 && status != 0 ? -1 : calls;
 }
 
-START_TEST(a_child_needs_no_lock_of_another_thread) {
+TEST(a_child_needs_no_lock_of_another_thread) {
     if (getenv("EMULATOR")) return; /* as above */
     char question[20];
     int calls = 0;
@@ -787,7 +785,6 @@ START_TEST(a_child_needs_no_lock_of_another_thread) {
     }
     ck_assert_int_ge(calls, 4);
 }
-END_TEST
 
 /* ---- a program that opens and closes the shared library -------------------------------------- */
 
@@ -821,7 +818,8 @@ static void *outlive(void *library) {
     return NULL; /* the allocator's destructor runs now */
 }
 
-START_TEST(a_thread_may_outlive_dlclose) {
+CASE("close", .setup = one_thread, .teardown = frame_teardown)
+TEST(a_thread_may_outlive_dlclose) {
     Opened opened;
     pthread_t thread;
     open_library(&opened);
@@ -835,9 +833,8 @@ START_TEST(a_thread_may_outlive_dlclose) {
     pthread_barrier_destroy(&opened.used);
     pthread_barrier_destroy(&opened.closed);
 }
-END_TEST
 
-START_TEST(opening_again_uses_no_more_keys) {
+TEST(opening_again_uses_no_more_keys) {
     Opened opened;
     pthread_key_t key;
     for (int i = 0; i < 1100; i++) { /* systems give 128 to 1024 keys */
@@ -848,9 +845,9 @@ START_TEST(opening_again_uses_no_more_keys) {
     ck_assert_int_eq(pthread_key_create(&key, NULL), 0);
     pthread_key_delete(key);
 }
-END_TEST
 
-START_TEST(a_number_of_threads_is_at_least_one) {
+CASE("number", .setup = one_thread, .teardown = frame_teardown)
+TEST(a_number_of_threads_is_at_least_one) {
     tensor_set_num_threads(2);
     tensor_set_num_threads(0);
     expect_error("set_num_threads: 0: there must be at least 1 thread");
@@ -858,9 +855,9 @@ START_TEST(a_number_of_threads_is_at_least_one) {
     tensor_set_num_threads(1000000); /* more than the largest number */
     ck_assert_int_eq(tensor_num_threads(), 64);
 }
-END_TEST
 
-START_TEST(the_environment_says_how_many) {
+CASE("environment", .setup = one_thread, .teardown = frame_teardown)
+TEST(the_environment_says_how_many) {
     const int cores = number_for("unset TAPEHEAD_NUM_THREADS;", "number");
     ck_assert_int_ge(cores, 1);
 #ifdef __linux__ /* elsewhere all cores count */
@@ -876,7 +873,6 @@ START_TEST(the_environment_says_how_many) {
         ck_assert_int_eq(number_for(environment, "number"), cores);
     }
 }
-END_TEST
 
 /* ---- cores by a quota ------------------------------------------------------------------------ */
 
@@ -932,7 +928,8 @@ static void write_group(const Group *group) {
     if (group->period) put(path(file), group->period);
 }
 
-START_TEST(a_quota_of_time_counts_as_cores) {
+PROGRAM_CASE("quota")
+LOOP_TEST(a_quota_of_time_counts_as_cores, COUNT(quotas)) {
     ck_assert_int_eq(shell("mkdir -p \"$D/proc/self\""), 0);
     if (quotas[_i].groups) put(path("proc/self/cgroup"), quotas[_i].groups);
     for (const Group *group = quotas[_i].group; group->folder; group++) write_group(group);
@@ -941,7 +938,6 @@ START_TEST(a_quota_of_time_counts_as_cores) {
     many_cores = false;
     ck_assert_int_eq(cores, quotas[_i].cores);
 }
-END_TEST
 #endif
 
 /* ---- the suite ------------------------------------------------------------------------------- */
@@ -971,39 +967,9 @@ static int answer(const char *question, int number) {
     return EXIT_SUCCESS;
 }
 
-static TCase *add(Suite *suite, const char *name, const TTest *test, int times) {
-    TCase *tcase = add_case(suite, name, one_thread, frame_teardown);
-    tcase_add_loop_test(tcase, test, 0, times);
-    return tcase;
-}
-
 int main(int argc, char **argv) {
     find_rows();
     if (argc > 1) return answer(argv[1], argc > 2 ? atoi(argv[2]) : 0);
     program = argv[0];
-    Suite *suite = suite_create("threads");
-    mark_long(add(suite, "threads", no_bit_hangs_on_the_number_of_threads, case_count()));
-    add(suite, "width", no_bit_hangs_on_the_width_of_vectors, 1);
-    add(suite, "sort", sorting_does_not_know_either, 1);
-    add(suite, "program", threads_of_the_program_share_the_pool, 1);
-    add(suite, "change", the_number_changes_at_any_time, 1);
-    add(suite, "refused", where_there_are_no_threads_one_does_it, 1);
-    add(suite, "stack", workers_have_stacks_of_one_size, 1);
-    add(suite, "signals", workers_take_no_signals, 1);
-    add(suite, "exit", a_program_ends_whatever_its_threads_do, 1);
-    add(suite, "main ends", a_process_ends_with_its_main_thread, COUNT(signals));
-    add(suite, "main ends", a_signal_ends_a_process_that_waits, NOBODY_WAITS);
-    add(suite, "main ends", a_later_thread_starts_the_workers_again, 1);
-    add(suite, "threads end", a_thread_that_ends_leaves_the_workers_to_main, 1);
-    add(suite, "fork", a_child_has_a_pool_of_its_own, 1);
-    add(suite, "fork", a_child_needs_no_lock_of_another_thread, 1);
-    add(suite, "close", a_thread_may_outlive_dlclose, 1);
-    add(suite, "close", opening_again_uses_no_more_keys, 1);
-    add(suite, "number", a_number_of_threads_is_at_least_one, 1);
-#ifdef __linux__
-    tcase_add_loop_test(add_program_case(suite, "quota"), a_quota_of_time_counts_as_cores, 0,
-                        COUNT(quotas));
-#endif
-    add(suite, "environment", the_environment_says_how_many, 1);
-    return run_suite(suite);
+    return run_tests("threads");
 }

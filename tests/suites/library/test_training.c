@@ -90,15 +90,15 @@ static void expect_draws(int i, int t, DType dtype) {
     RELEASE(next, expected, w, base);
 }
 
-START_TEST(initial_values_are_pytorchs_draws) {
+CASE("initial values")
+LOOP_TEST(initial_values_are_pytorchs_draws, INITS) {
     for (int t = 0; t < TENSORS; t++)
         for (int dtype = F32; dtype <= F64; dtype++) expect_draws(_i, t, (DType)dtype);
 }
-END_TEST
 
 /* A weight that is drawn again after an op has read it was overwritten, so the backward of the op
  * fails. */
-START_TEST(drawing_anew_is_a_write_in_place) {
+LOOP_TEST(drawing_anew_is_a_write_in_place, INITS) {
     Tensor *w = ag_requires_grad(tensor_ones(SHAPE(2, 2)));
     tape_begin();
     Tensor *y = ag_sum(ag_square(w));
@@ -112,20 +112,18 @@ START_TEST(drawing_anew_is_a_write_in_place) {
     tape_end();
     tensor_release(w);
 }
-END_TEST
 
 /* If both fans are 0, the formulas would divide by 0. There is nothing to draw, so this is no
  * error. */
-START_TEST(initial_values_of_nothing) {
+TEST(initial_values_of_nothing) {
     Tensor *w = tensor_zeros(SHAPE(0, 0));
     for (int i = 0; i < INITS; i++) ck_assert_msg(inits[i].init(w), "%s", tensor_error());
     tensor_release(w);
 }
-END_TEST
 
 /* PyTorch has no negative strides. A view with a negative stride is drawn in its row-major order.
  */
-START_TEST(initial_values_of_a_scalar_and_backwards) {
+TEST(initial_values_of_a_scalar_and_backwards) {
     Tensor *scalar = tensor_zeros(SCALAR);
     Tensor *base = tensor_zeros(SHAPE(3));
     Tensor *backwards = tensor_as_strided(base, SHAPE(3), (int64_t[]){-1}, 2);
@@ -138,9 +136,8 @@ START_TEST(initial_values_of_a_scalar_and_backwards) {
         ck_assert_double_eq(tensor_get(base, 2 - i), tensor_get(expected, i + 1));
     RELEASE(scalar, base, backwards, expected);
 }
-END_TEST
 
-START_TEST(initial_value_mistakes) {
+TEST(initial_value_mistakes) {
     const double nan = (double)NAN;
     Tensor *vector = tensor_ones(SHAPE(3));
     Tensor *w = tensor_ones(SHAPE(2, 3));
@@ -174,7 +171,6 @@ START_TEST(initial_value_mistakes) {
     ck_assert(tensor_allclose(first, again, 0, 0));
     for (int i = 0; i < 6; i++) tensor_release(all[i]);
 }
-END_TEST
 
 /* ---- a small model ------------------------------------------------------------------------ */
 
@@ -210,7 +206,8 @@ static void backward(Net *net) {
 
 /* ---- freezing ------------------------------------------------------------------------------ */
 
-START_TEST(a_frozen_parameter_gets_no_gradient) {
+CASE("freezing")
+TEST(a_frozen_parameter_gets_no_gradient) {
     Net *net = net_new();
     backward(net);
     ck_assert_ptr_nonnull(net->W_o->weight->grad);
@@ -235,10 +232,9 @@ START_TEST(a_frozen_parameter_gets_no_gradient) {
     ck_assert_ptr_nonnull(net->W_o->bias->grad);
     nn_free(net);
 }
-END_TEST
 
 /* Frozen for its first use on a tape and thawed for its second: only the second counts. */
-START_TEST(a_parameter_is_thawed_between_two_uses) {
+TEST(a_parameter_is_thawed_between_two_uses) {
     Linear *linear = nn_linear_new(1, 1, false);
     Tensor *x = LEAF(SHAPE(1, 1), 1);
     ck_assert(tape_begin());
@@ -252,9 +248,8 @@ START_TEST(a_parameter_is_thawed_between_two_uses) {
     tensor_release(x);
     nn_free(linear);
 }
-END_TEST
 
-START_TEST(a_lazy_parameter_is_frozen_before_it_is_made) {
+TEST(a_lazy_parameter_is_frozen_before_it_is_made) {
     Net *net = net_new();
     ck_assert(nn_freeze(net, "W_o", true) && nn_freeze(net, "W_o.bias", false));
     backward(net);
@@ -265,9 +260,8 @@ START_TEST(a_lazy_parameter_is_frozen_before_it_is_made) {
     ck_assert(!net->W_o->weight->requires_grad); /* the field was frozen before it got a value */
     nn_free(net);
 }
-END_TEST
 
-START_TEST(a_prefix_ends_where_a_name_does) {
+TEST(a_prefix_ends_where_a_name_does) {
     static const struct {
         const char *prefix;
         int parameters;
@@ -282,9 +276,8 @@ START_TEST(a_prefix_ends_where_a_name_does) {
     }
     nn_free(net);
 }
-END_TEST
 
-START_TEST(freezing_nothing) {
+TEST(freezing_nothing) {
     Net *net = net_new();
     FAILS(nn_freeze(net, "W_q", true), "freeze: Net has no parameter at \"W_q\"");
     FAILS(nn_freeze(net, NULL, true), "freeze: the prefix is NULL");
@@ -299,7 +292,6 @@ START_TEST(freezing_nothing) {
     ck_assert(nn_freeze(empty, "", true)); /* "" is no error without parameters */
     nn_free(empty);
 }
-END_TEST
 
 /* ---- optimizers ---------------------------------------------------------------------------- */
 
@@ -392,23 +384,22 @@ static const struct {
     {"adamw_betas", {.lr = 0.02, .beta1 = 0.5, .beta2 = 0.75, .eps = 0.125, .weight_decay = 0.5}},
 };
 
-START_TEST(sgd_takes_pytorchs_steps) {
+CASE("optimizers")
+LOOP_TEST(sgd_takes_pytorchs_steps, 2) {
     tensor_set_default_dtype(_i ? F64 : F32);
     for (int i = 0; i < COUNT(sgd_runs); i++) {
         Pair *pair = pair_new();
         expect_path(sgd_runs[i].name, pair, nn_sgd_new(pair, sgd_runs[i].config), 1);
     }
 }
-END_TEST
 
-START_TEST(adamw_takes_pytorchs_steps) {
+LOOP_TEST(adamw_takes_pytorchs_steps, 2) {
     tensor_set_default_dtype(_i ? F64 : F32);
     for (int i = 0; i < COUNT(adamw_runs); i++) {
         Pair *pair = pair_new();
         expect_path(adamw_runs[i].name, pair, nn_adamw_new(pair, adamw_runs[i].config), 1);
     }
 }
-END_TEST
 
 /* AdamW calls pow. MinGW-w64's multiplies, for a whole exponent, and rounds each time. */
 static bool pow_rounds_once(void) {
@@ -446,7 +437,7 @@ static void expect_fifty(const char *run, Linear *linear, Optimizer *optimizer) 
     nn_free(linear);
 }
 
-START_TEST(fifty_steps_have_pytorchs_bits) {
+LOOP_TEST(fifty_steps_have_pytorchs_bits, 2) {
     tensor_set_default_dtype(_i ? F64 : F32);
     for (int i = 0; i < COUNT(sgd_runs); i++) {
         Linear *linear = nn_linear_new(37, 1, false);
@@ -457,10 +448,9 @@ START_TEST(fifty_steps_have_pytorchs_bits) {
         expect_fifty(adamw_runs[i].name, linear, nn_adamw_new(linear, adamw_runs[i].config));
     }
 }
-END_TEST
 
 /* The numbers of the reference page: theta = 1, gradients .5 .25 -.1, lr .1, in float32. */
-START_TEST(adamw_numbers_known_by_heart) {
+LOOP_TEST(adamw_numbers_known_by_heart, 2) {
     const double gradients[] = {.5, .25, -.1}, theta[2][3] = {{.900000002, .80678204, .747110939},
                                                               {.899000002, .80488304, .744407056}};
     tensor_set_default_dtype(F32);
@@ -475,11 +465,10 @@ START_TEST(adamw_numbers_known_by_heart) {
     nn_free(adamw);
     nn_free(linear);
 }
-END_TEST
 
 /* If gradients are not zeroed, backward adds to them in place. This must not change the momentum
  * buffer: b = g, then b = mu b + g, with g at the time of the step. */
-START_TEST(momentum_has_bytes_of_its_own) {
+TEST(momentum_has_bytes_of_its_own) {
     Linear *linear = nn_linear_new(1, 1, false);
     ck_assert(tensor_fill(linear->weight, 0));
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1, .momentum = 0.5});
@@ -491,11 +480,10 @@ START_TEST(momentum_has_bytes_of_its_own) {
     nn_free(sgd);
     nn_free(linear);
 }
-END_TEST
 
 /* b cannot be updated, so a is not updated either, and its moments and its count of steps do not
  * change. The following steps are the same as PyTorch's. */
-START_TEST(adamw_is_all_or_nothing) {
+TEST(adamw_is_all_or_nothing) {
     Pair *pair = pair_new();
     Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1, .weight_decay = 0.01});
     Tensor *gradients = golden_in_type("gradients");
@@ -513,10 +501,9 @@ START_TEST(adamw_is_all_or_nothing) {
     nn_free(adamw);
     nn_free(pair);
 }
-END_TEST
 
 /* If a parameter is replaced by one of another shape, its state does not fit any more. */
-START_TEST(a_parameter_must_fit_its_state) {
+TEST(a_parameter_must_fit_its_state) {
     Pair *pair = pair_new();
     Optimizer *optimizers[] = {nn_adamw_new(pair, (AdamWConfig){.lr = 0.1}),
                                nn_sgd_new(pair, (SGDConfig){.lr = 0.1, .momentum = 0.5})};
@@ -533,11 +520,10 @@ START_TEST(a_parameter_must_fit_its_state) {
     nn_free(optimizers[1]);
     nn_free(pair);
 }
-END_TEST
 
 /* One parameter is a transposed view, the other one has no elements. A parameter may have any
  * strides. */
-START_TEST(adamw_moves_views_and_nothing) {
+TEST(adamw_moves_views_and_nothing) {
     Tensor *base = tensor_zeros(SHAPE(3, 2));
     const int64_t transposed[] = {1, 2};
     Pair *pair = nn_module_new(&pair_class);
@@ -552,7 +538,6 @@ START_TEST(adamw_moves_views_and_nothing) {
     nn_free(pair);
     tensor_release(base);
 }
-END_TEST
 
 static Optimizer *sgd_or_adamw(void *module, bool adamw, double weight_decay) {
     AdamWConfig config = {.lr = 0.1, .weight_decay = weight_decay};
@@ -562,7 +547,7 @@ static Optimizer *sgd_or_adamw(void *module, bool adamw, double weight_decay) {
                             (SGDConfig){.lr = 0.1, .momentum = 0.5, .weight_decay = weight_decay});
 }
 
-START_TEST(groups_take_pytorchs_steps) {
+LOOP_TEST(groups_take_pytorchs_steps, 2) {
     for (int adamw = 0; adamw < 2; adamw++) {
         const char *name = adamw ? "adamw_groups" : "sgd_groups";
         tensor_set_default_dtype(_i ? F64 : F32);
@@ -581,11 +566,10 @@ START_TEST(groups_take_pytorchs_steps) {
         expect_path(name, pair, optimizer, 0.5);
     }
 }
-END_TEST
 
 /* W_o is lazy and is in the group "W_o". W_other is not in it, although its name begins with the
  * same letters. */
-START_TEST(a_group_is_a_prefix_of_names) {
+TEST(a_group_is_a_prefix_of_names) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
     ck_assert(nn_optimizer_set_group(sgd, "", 0, 0) && nn_optimizer_set_group(sgd, "W_o", 1, 0));
@@ -599,9 +583,8 @@ START_TEST(a_group_is_a_prefix_of_names) {
     nn_free(sgd);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(group_mistakes) {
+TEST(group_mistakes) {
     Net *net = net_new();
     Optimizer *sgd = nn_sgd_new(net, (SGDConfig){.lr = 1});
     FAILS(nn_optimizer_set_group(sgd, "W", 1, 0),
@@ -621,10 +604,9 @@ START_TEST(group_mistakes) {
     nn_free(sgd);
     nn_free(net);
 }
-END_TEST
 
 /* A frozen parameter takes no step, and its state does not change. */
-START_TEST(state_survives_freezing) {
+TEST(state_survives_freezing) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *sgd = nn_sgd_new(linear, (SGDConfig){.lr = 1, .momentum = 0.5});
     ck_assert(tensor_fill(linear->weight, 0));
@@ -640,9 +622,8 @@ START_TEST(state_survives_freezing) {
     nn_free(sgd);
     nn_free(linear);
 }
-END_TEST
 
-START_TEST(adamw_settings_must_make_sense) {
+TEST(adamw_settings_must_make_sense) {
     Linear *linear = nn_linear_new(1, 1, false);
     const struct {
         AdamWConfig config;
@@ -664,9 +645,8 @@ START_TEST(adamw_settings_must_make_sense) {
     FAILS(nn_adamw_new(NULL, (AdamWConfig){.lr = 1}), "adamw: the module is NULL");
     nn_free(linear);
 }
-END_TEST
 
-START_TEST(adamw_prints_its_settings) {
+TEST(adamw_prints_its_settings) {
     Linear *linear = nn_linear_new(1, 1, false);
     Optimizer *adamw = nn_adamw_new(linear, (AdamWConfig){.lr = 0.5, .weight_decay = 0.25});
     char text[128] = {0};
@@ -679,7 +659,6 @@ START_TEST(adamw_prints_its_settings) {
     nn_free(adamw);
     nn_free(linear);
 }
-END_TEST
 
 /* ---- clipping ------------------------------------------------------------------------------ */
 
@@ -692,7 +671,8 @@ static void expect_clipped(Pair *pair, double max_norm, const Tensor *golden_row
     expect_elements("b's gradient", pair->b->grad, expected + 4, tolerance);
 }
 
-START_TEST(clipping_as_pytorch) {
+CASE("clipping")
+LOOP_TEST(clipping_as_pytorch, 2) {
     const double bounds[] = {0.5, 1, 100, 0, (double)INFINITY};
     tensor_set_default_dtype(_i ? F64 : F32);
     Pair *pair = pair_new();
@@ -706,10 +686,9 @@ START_TEST(clipping_as_pytorch) {
     RELEASE(g, rows);
     nn_free(pair);
 }
-END_TEST
 
 /* The sum of squares is too large for float32, but the norm, 1e30 sqrt(2), is not infinite. */
-START_TEST(the_norm_is_summed_in_float64) {
+TEST(the_norm_is_summed_in_float64) {
     tensor_set_default_dtype(F32);
     Pair *pair = pair_new();
     set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){1e30, 0, 0}));
@@ -718,11 +697,10 @@ START_TEST(the_norm_is_summed_in_float64) {
     ck_assert_double_eq_tol(tensor_get(pair->b->grad, 1, 1), 5 / sqrt(2), 1e-6);
     nn_free(pair);
 }
-END_TEST
 
 /* The factor, 1e-3 / 3e41, has one digit in float32. (PyTorch sums squares in float32: its norm is
  * infinite, and its gradients are 0.) In float64 the squares do not fit, but the norm does. */
-START_TEST(a_small_factor_keeps_its_digits) {
+LOOP_TEST(a_small_factor_keeps_its_digits, 2) {
     tensor_set_default_dtype(_i ? F64 : F32);
     const double size = _i ? 1e300 : 3e38, bound = _i ? 1 : 1e-3;
     Linear *layer = nn_linear_new(1000, 1000, false);
@@ -731,9 +709,8 @@ START_TEST(a_small_factor_keeps_its_digits) {
     ck_assert_double_eq_tol(tensor_get(layer->weight->grad, 999, 7) / (bound / 1e3), 1, 1e-6);
     nn_free(layer);
 }
-END_TEST
 
-START_TEST(norms_that_are_not_finite) {
+TEST(norms_that_are_not_finite) {
     const double inf = (double)INFINITY, nan = (double)NAN;
     Pair *pair = pair_new();
     set_gradient(pair->a, tensor_from_doubles(SHAPE(3), (double[]){1, inf, 2}));
@@ -748,11 +725,10 @@ START_TEST(norms_that_are_not_finite) {
     ck_assert(isnan(nn_clip_grad_norm(pair, 1)));
     nn_free(pair);
 }
-END_TEST
 
 /* The parameter is named by its path; a parameter without a gradient, a lazy one, and gradients
  * whose squares overflow are no error. */
-START_TEST(the_first_gradient_that_is_not_finite) {
+TEST(the_first_gradient_that_is_not_finite) {
     const double inf = (double)INFINITY, nan = (double)NAN;
     tensor_set_default_dtype(F64);
     Net *net = net_new();
@@ -773,11 +749,10 @@ START_TEST(the_first_gradient_that_is_not_finite) {
     FAILS(nn_check_finite(NULL), "check_finite: the module is NULL");
     nn_free(net);
 }
-END_TEST
 
 /* The norm ignores lazy parameters and parameters without a gradient; a parameter in two fields
  * counts once. */
-START_TEST(what_counts_in_the_norm) {
+TEST(what_counts_in_the_norm) {
     Net *net = net_new();
     ck_assert_double_eq(nn_clip_grad_norm(net, 1), 0);
     set_gradient(net->scale, tensor_full(SHAPE(1), 3));
@@ -789,9 +764,8 @@ START_TEST(what_counts_in_the_norm) {
     ck_assert_double_eq(nn_clip_grad_norm(net, 1), 0);
     nn_free(net);
 }
-END_TEST
 
-START_TEST(clipping_mistakes) {
+TEST(clipping_mistakes) {
     Pair *pair = pair_new();
     set_gradient(pair->a, tensor_ones(SHAPE(3)));
     ck_assert(isnan(nn_clip_grad_norm(NULL, 1)));
@@ -806,7 +780,6 @@ START_TEST(clipping_mistakes) {
     EXPECT_GRAD(pair->a, 1, 1, 1);
     nn_free(pair);
 }
-END_TEST
 
 /* ---- schedules ----------------------------------------------------------------------------- */
 
@@ -816,7 +789,8 @@ static double cosine_100(int64_t step) { return nn_cosine_decay(step, 100, 0); }
 static double cosine_40(int64_t step) { return nn_cosine_decay(step, 40, 0.1); }
 static double warmup_12(int64_t step) { return nn_warmup(step, 12); }
 
-START_TEST(schedules_as_pytorch) {
+CASE("schedules")
+LOOP_TEST(schedules_as_pytorch, 5) {
     static const struct {
         const char *name;
         double (*factor)(int64_t step);
@@ -833,9 +807,8 @@ START_TEST(schedules_as_pytorch) {
     }
     tensor_release(rates);
 }
-END_TEST
 
-START_TEST(schedules_at_their_ends) {
+TEST(schedules_at_their_ends) {
     ck_assert_double_eq(nn_warmup(0, 0), 1);
     ck_assert_double_eq(nn_warmup(0, 1), 1);
     ck_assert_double_eq(nn_warmup(0, 4), 0.25);
@@ -846,14 +819,13 @@ START_TEST(schedules_at_their_ends) {
     ck_assert_double_eq(nn_step_decay(9, 10, 0), 1); /* 0^0 */
     ck_assert_double_eq(nn_step_decay(10, 10, 0), 0);
 }
-END_TEST
 
 static void expect_no_factor(double factor, const char *sentence) {
     ck_assert(isnan(factor));
     expect_error(sentence);
 }
 
-START_TEST(schedule_mistakes) {
+TEST(schedule_mistakes) {
     const double nan = (double)NAN;
     expect_no_factor(
         nn_step_decay(-1, 3, 1),
@@ -885,7 +857,6 @@ START_TEST(schedule_mistakes) {
     nn_free(sgd);
     nn_free(linear);
 }
-END_TEST
 
 /* ---- a training program --------------------------------------------------------------------- */
 
@@ -930,8 +901,9 @@ static Optimizer *adamw_with_decay_of_weights(Model *model) {
     return adamw;
 }
 
+CASE("program")
 /* A whole program from one seed: each loss and each norm must be PyTorch's. */
-START_TEST(a_training_program_as_pytorch) {
+TEST(a_training_program_as_pytorch) {
     tensor_manual_seed(8);
     Model *model = model_new();
     Tensor *x = tensor_randn(SHAPE(4, 5, 8));
@@ -959,7 +931,6 @@ START_TEST(a_training_program_as_pytorch) {
     nn_free(adamw);
     nn_free(model);
 }
-END_TEST
 
 /* ---- what an optimizer remembers ------------------------------------------------------------- */
 
@@ -1016,9 +987,10 @@ static TensorDict *snapshot(Model *model, Optimizer *optimizer) {
     return dict;
 }
 
+CASE("memory")
 /* Saves to a file and loads into another model, and into an optimizer that has taken other steps.
  */
-START_TEST(training_goes_on_with_the_same_bits) {
+LOOP_TEST(training_goes_on_with_the_same_bits, 4) {
     static const int states[] = {1, 2, 2, 3};
     char path[] = "/tmp/tapehead-training-XXXXXX";
     ck_assert_int_eq(close(mkstemp(path)), 0);
@@ -1054,7 +1026,6 @@ START_TEST(training_goes_on_with_the_same_bits) {
     nn_free(other);
     unlink(path);
 }
-END_TEST
 
 static void expect_names(const TensorDict *dict, const char *names) {
     char found[1024] = "";
@@ -1077,7 +1048,7 @@ static Tensor *count_of(int64_t steps) { return tensor_from_int64s(SCALAR, &step
 
 /* a takes two steps; b has no gradient and takes none. Loading this state removes the later state
  * of b. */
-START_TEST(what_took_no_step_has_no_entries) {
+TEST(what_took_no_step_has_no_entries) {
     Pair *pair = pair_new();
     Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1, .beta1 = 0.5, .beta2 = 0.75});
     TensorDict *none = memory_of(adamw, "");
@@ -1110,10 +1081,9 @@ START_TEST(what_took_no_step_has_no_entries) {
     nn_free(adamw);
     nn_free(pair);
 }
-END_TEST
 
 /* A prefix that was mistyped must not restart the optimizer. */
-START_TEST(state_under_another_prefix_is_missing_here) {
+TEST(state_under_another_prefix_is_missing_here) {
     Pair *pair = pair_new();
     Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1});
     set_gradient(pair->a, tensor_ones(SHAPE(3)));
@@ -1137,10 +1107,9 @@ START_TEST(state_under_another_prefix_is_missing_here) {
     nn_free(adamw);
     nn_free(pair);
 }
-END_TEST
 
 /* A step that fails has allocated state, but the optimizer has no state afterwards. */
-START_TEST(a_failed_step_is_not_remembered) {
+TEST(a_failed_step_is_not_remembered) {
     Pair *pair = pair_new();
     Optimizer *sgd = nn_sgd_new(pair, (SGDConfig){.lr = 0.1, .momentum = 0.5});
     set_gradient(pair->a, tensor_ones(SHAPE(3)));
@@ -1153,10 +1122,9 @@ START_TEST(a_failed_step_is_not_remembered) {
     nn_free(sgd);
     nn_free(pair);
 }
-END_TEST
 
 /* If two fields hold one parameter, it takes one step and is saved under the first path. */
-START_TEST(a_shared_parameter_is_remembered_once) {
+TEST(a_shared_parameter_is_remembered_once) {
     Pair *pair = pair_new();
     Pair *apart = pair_new();
     Tensor *square = tensor_retain(apart->b);
@@ -1183,11 +1151,10 @@ START_TEST(a_shared_parameter_is_remembered_once) {
     nn_free(apart);
     nn_free(pair);
 }
-END_TEST
 
 /* For a lazy parameter, state is loaded if its shape fits the layer. The parameter has this state
  * when it gets its value. */
-START_TEST(lazy_parameters_are_remembered) {
+TEST(lazy_parameters_are_remembered) {
     Net *net = net_new();
     Net *lazy = net_new();
     Optimizer *sgd = make_optimizer(net, 2);
@@ -1224,7 +1191,6 @@ START_TEST(lazy_parameters_are_remembered) {
         nn_free(nets[i]);
     }
 }
-END_TEST
 
 /* Loading the dict must fail with this error message and change nothing. Frees the dict. */
 static void expect_no_fit(Optimizer *optimizer, TensorDict *dict, const char *sentence) {
@@ -1237,7 +1203,7 @@ static void expect_no_fit(Optimizer *optimizer, TensorDict *dict, const char *se
     tensor_dict_free(dict);
 }
 
-START_TEST(memories_that_do_not_fit) {
+TEST(memories_that_do_not_fit) {
     Pair *pair = pair_new();
     Optimizer *adamw = nn_adamw_new(pair, (AdamWConfig){.lr = 0.1});
     set_gradient(pair->a, tensor_ones(SHAPE(3)));
@@ -1286,9 +1252,8 @@ START_TEST(memories_that_do_not_fit) {
     nn_free(adamw);
     nn_free(pair);
 }
-END_TEST
 
-START_TEST(memory_mistakes) {
+TEST(memory_mistakes) {
     Pair *pair = pair_new();
     Optimizer *sgd = nn_sgd_new(pair, (SGDConfig){.lr = 0.1});
     TensorDict *dict = tensor_dict_new();
@@ -1314,7 +1279,6 @@ START_TEST(memory_mistakes) {
     nn_free(sgd);
     nn_free(pair);
 }
-END_TEST
 
 /* ---- a bias of the scores ------------------------------------------------------------------- */
 
@@ -1390,8 +1354,9 @@ static void expect_bias_gradient(const char *name, int step, const Tensor *x) {
     tensor_release(expected);
 }
 
+CASE("program")
 /* ALiBi, T5's relative positions and a learned bias, composed and fused, in both types. */
-START_TEST(a_bias_trains_as_in_pytorch) {
+LOOP_TEST(a_bias_trains_as_in_pytorch, 4) {
     tensor_set_default_dtype(_i / 2 ? F64 : F32);
     tensor_manual_seed(3);
     Biased *m = biased_new(_i % 2 == 1);
@@ -1413,44 +1378,7 @@ START_TEST(a_bias_trains_as_in_pytorch) {
     nn_free(sgd);
     nn_free(m);
 }
-END_TEST
 
 /* ---- the suite --------------------------------------------------------------------------- */
 
-int main(void) {
-    Suite *suite = suite_create("training");
-    TCase *values = add_framed_case(suite, "initial values");
-    add_loop_tests(values, INITS, initial_values_are_pytorchs_draws,
-                   drawing_anew_is_a_write_in_place);
-    add_tests(values, initial_values_of_nothing, initial_values_of_a_scalar_and_backwards,
-              initial_value_mistakes);
-    add_tests(add_framed_case(suite, "freezing"), a_frozen_parameter_gets_no_gradient,
-              a_parameter_is_thawed_between_two_uses, a_lazy_parameter_is_frozen_before_it_is_made,
-              a_prefix_ends_where_a_name_does, freezing_nothing);
-    TCase *optimizers = add_framed_case(suite, "optimizers");
-    add_loop_tests(optimizers, 2, sgd_takes_pytorchs_steps, adamw_takes_pytorchs_steps,
-                   fifty_steps_have_pytorchs_bits, adamw_numbers_known_by_heart);
-    add_tests(optimizers, momentum_has_bytes_of_its_own, adamw_is_all_or_nothing,
-              a_parameter_must_fit_its_state, adamw_moves_views_and_nothing);
-    tcase_add_loop_test(optimizers, groups_take_pytorchs_steps, 0, 2);
-    add_tests(optimizers, a_group_is_a_prefix_of_names, group_mistakes, state_survives_freezing,
-              adamw_settings_must_make_sense, adamw_prints_its_settings);
-    TCase *clipping = add_framed_case(suite, "clipping");
-    tcase_add_loop_test(clipping, clipping_as_pytorch, 0, 2);
-    tcase_add_test(clipping, the_norm_is_summed_in_float64);
-    tcase_add_loop_test(clipping, a_small_factor_keeps_its_digits, 0, 2);
-    add_tests(clipping, norms_that_are_not_finite, the_first_gradient_that_is_not_finite,
-              what_counts_in_the_norm, clipping_mistakes);
-    TCase *schedules = add_framed_case(suite, "schedules");
-    tcase_add_loop_test(schedules, schedules_as_pytorch, 0, 5);
-    add_tests(schedules, schedules_at_their_ends, schedule_mistakes);
-    TCase *program = add_framed_case(suite, "program");
-    tcase_add_test(program, a_training_program_as_pytorch);
-    tcase_add_loop_test(program, a_bias_trains_as_in_pytorch, 0, 4);
-    TCase *memory = add_framed_case(suite, "memory");
-    tcase_add_loop_test(memory, training_goes_on_with_the_same_bits, 0, 4);
-    add_tests(memory, what_took_no_step_has_no_entries, state_under_another_prefix_is_missing_here,
-              a_failed_step_is_not_remembered, a_shared_parameter_is_remembered_once,
-              lazy_parameters_are_remembered, memories_that_do_not_fit, memory_mistakes);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("training"); }
