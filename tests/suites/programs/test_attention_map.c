@@ -110,7 +110,8 @@ static void make_golden(void) {
 
 /* ---- taking weights ------------------------------------------------------------------------ */
 
-START_TEST(takes_any_floats_and_strides) {
+CASE("maps")
+TEST(takes_any_floats_and_strides) {
     static const double number[24] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
                                       12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
     clear();
@@ -131,9 +132,8 @@ START_TEST(takes_any_floats_and_strides) {
         }
     RELEASE(wide, narrow, turned);
 }
-END_TEST
 
-START_TEST(refuses_what_is_no_map) {
+TEST(refuses_what_is_no_map) {
     Tensor *most = tensor_zeros(SHAPE(2, MAP_MAX, MAP_MAX));
     Tensor *many = tensor_zeros(SHAPE(2, 8, 65));
     Tensor *none = tensor_zeros(SHAPE(2, 0, 8));
@@ -158,9 +158,8 @@ START_TEST(refuses_what_is_no_map) {
           "map_take: the attention weights are NULL: a fused module keeps none");
     RELEASE(most, many, none, flat, whole);
 }
-END_TEST
 
-START_TEST(labels_are_whole_characters) {
+TEST(labels_are_whole_characters) {
     static const char *const pairs[][2] = {
         {"", ""},
         {"a", "a"},
@@ -179,9 +178,8 @@ START_TEST(labels_are_whole_characters) {
         ck_assert_str_eq(label, pairs[i][1]);
     }
 }
-END_TEST
 
-START_TEST(characters_out_of_bytes) {
+TEST(characters_out_of_bytes) {
     static const struct {
         const char *bytes;
         uint32_t character;
@@ -220,11 +218,10 @@ START_TEST(characters_out_of_bytes) {
     ck_assert_int_eq(utf8_length("a\xC3\xA9\xE6\x97\xA5"), 3);
     ck_assert_int_eq(utf8_text_columns("a\xC3\xA9\xE6\x97\xA5"), 4);
 }
-END_TEST
 
 /* ---- the sheet ------------------------------------------------------------------------------ */
 
-START_TEST(the_golden_sheet) {
+TEST(the_golden_sheet) {
     static char golden[1 << 16];
     char name[256];
     const char *build = getenv("BUILD");
@@ -243,7 +240,6 @@ START_TEST(the_golden_sheet) {
     fclose(file);
     ck_assert_msg(!strcmp(text, golden), "%s is not tests/golden/attention_map.svg", name);
 }
-END_TEST
 
 /* Every tag ends, the only entities are XML's own, and no number is a NaN. */
 static void expect_well_formed(void) {
@@ -299,7 +295,7 @@ static const struct {
 };
 
 /* Each sheet is drawn with labels of one letter, and with the longest labels. */
-START_TEST(any_sheet) {
+LOOP_TEST(any_sheet, COUNT(sheets)) {
     for (int wide = 0; wide < 2; wide++) {
         make_maps(sheets[_i].num_maps, sheets[_i].queries, sheets[_i].keys, sheets[_i].weight);
         for (int m = 0; wide && m < sheets[_i].num_maps; m++)
@@ -323,7 +319,6 @@ START_TEST(any_sheet) {
             ck_assert_int_eq(count(">WWWWWWW</text>"), sheets[_i].num_maps * sheets[_i].queries);
     }
 }
-END_TEST
 
 /* How many maps of n columns stand side by side. Their words "query" have the same y. */
 static int side_by_side(int num_maps, int n) {
@@ -340,7 +335,7 @@ static int side_by_side(int num_maps, int n) {
     return equal;
 }
 
-START_TEST(as_many_side_by_side_as_fit) {
+TEST(as_many_side_by_side_as_fit) {
     ck_assert_int_eq(side_by_side(4, 1), 4);
     ck_assert_int_eq(side_by_side(4, 6), 3);
     ck_assert_int_eq(side_by_side(4, 12), 2);
@@ -351,7 +346,6 @@ START_TEST(as_many_side_by_side_as_fit) {
     ck_assert_int_eq(side_by_side(9, 36), 2);
     ck_assert_int_eq(side_by_side(9, 64), 1);
 }
-END_TEST
 
 /* The points of the loss curve, "M1.0 2.0L3.0 4.0", in a string that the next call overwrites. */
 static const char *curve(const double *loss, int steps) {
@@ -366,7 +360,7 @@ static const char *curve(const double *loss, int steps) {
 }
 
 /* The panel is 500 by 220 units from (100, 144), with a twentieth of the range above and below. */
-START_TEST(the_curve) {
+TEST(the_curve) {
     double many[1000];
     ck_assert_str_eq(curve((double[]){4, 2.5, 1}, 3), "M183.3 154.0L266.7 254.0L350.0 354.0");
     ck_assert_str_eq(curve((double[]){100, 10, 1}, 3), "M183.3 154.0L266.7 254.0L350.0 354.0");
@@ -380,11 +374,10 @@ START_TEST(the_curve) {
     ck_assert_int_eq(n, 199);
     ck_assert_ptr_nonnull(strstr(curve(many, 201), "L600.0 ")); /* the last mean is a single loss */
 }
-END_TEST
 
 /* Equal losses make a line in the middle. The axis has numbers, however large or small the losses
  * are. */
-START_TEST(constant_losses) {
+TEST(constant_losses) {
     static const double values[] = {0, 3, 1e-8, 1e-300, 1e300, -2};
     for (int i = 0; i < 6; i++) {
         ck_assert_str_eq(curve((double[]){values[i], values[i]}, 2), "M183.3 254.0L266.7 254.0");
@@ -393,11 +386,10 @@ START_TEST(constant_losses) {
     ck_assert_str_eq(curve(values, 1), "M183.3 254.0");
     ck_assert_int_eq(count("<circle"), 1);
 }
-END_TEST
 
 /* ---- the terminal --------------------------------------------------------------------------- */
 
-START_TEST(in_plain_characters) {
+TEST(in_plain_characters) {
     make_golden();
     print_maps(2);
     ck_assert_str_eq(text, "    head 1         head 2   \n"
@@ -409,10 +401,9 @@ START_TEST(in_plain_characters) {
                            "\n"
                            "weight 0 |  ..::--==++**##%%@@| 1,  masked //\n");
 }
-END_TEST
 
 /* In the terminal the note of a map comes after its title; on the sheet it is below the title. */
-START_TEST(a_note) {
+TEST(a_note) {
     make_maps(2, 3, 10, 0.5);
     strcpy(maps[0].note, "importance 1");
     print_maps(2);
@@ -421,10 +412,9 @@ START_TEST(a_note) {
     ck_assert_int_eq(count(">importance 1</text>"), 1);
     ck_assert_int_eq(count(">head 1</text>"), 1);
 }
-END_TEST
 
 /* A title that is longer than its map is not cut, and the next map stands beside it. */
-START_TEST(a_title_wider_than_its_map) {
+TEST(a_title_wider_than_its_map) {
     make_maps(2, 2, 3, 0.5);
     strcpy(maps[0].title, "psychology: S AY K");
     print_maps(2);
@@ -438,7 +428,6 @@ START_TEST(a_title_wider_than_its_map) {
         ck_assert(end == line || end - line == strchr(text, '\n') - text);
     }
 }
-END_TEST
 
 static int longest_line(void) {
     int longest = 0, n = 0;
@@ -450,7 +439,7 @@ static int longest_line(void) {
 }
 
 /* Everything fits into 80 columns, also the longest labels together with the most keys. */
-START_TEST(in_eighty_columns) {
+TEST(in_eighty_columns) {
     for (int keys = 1; keys <= MAP_MAX; keys++) {
         make_maps(9, 2, keys, 0.5);
         for (int i = 0; i < MAP_MAX; i++) map_label(maps[4].query[i], "\xC3\xA9tendue");
@@ -465,9 +454,8 @@ START_TEST(in_eighty_columns) {
     print_maps(0);
     ck_assert_str_eq(text, "");
 }
-END_TEST
 
-START_TEST(in_colours) {
+TEST(in_colours) {
     if (!has_terminal("in_colours")) return;
     make_golden();
     print_maps_on_terminal(2, "TERM=xterm", "LANG=C.UTF-8", "NO_COLOR=");
@@ -487,9 +475,8 @@ START_TEST(in_colours) {
               "\033[48;5;33m  \033[48;5;26m  \033[48;5;20m  \033[48;5;19m  \033[48;5;18m  "
               "\033[48;5;17m  \033[0m  1,  masked " MASKED "\r\n");
 }
-END_TEST
 
-START_TEST(not_in_colours) {
+TEST(not_in_colours) {
     static char plain[sizeof text];
     if (!has_terminal("not_in_colours")) return;
     make_golden();
@@ -509,7 +496,6 @@ START_TEST(not_in_colours) {
     *to = '\0';
     ck_assert_str_eq(text, plain);
 }
-END_TEST
 
 /* ---- the colours ---------------------------------------------------------------------------- */
 
@@ -569,7 +555,7 @@ static void expect_colours(const char *name, int n) {
 }
 
 /* One hand drew the page and the pictures. */
-START_TEST(the_colours_of_the_page) {
+TEST(the_colours_of_the_page) {
     expect_colours("examples/explain/page/base.css", COUNT(colours));
     expect_sign(light, "--pos", POS);
     expect_sign(dark, "--pos", POS_DARK);
@@ -581,20 +567,8 @@ START_TEST(the_colours_of_the_page) {
     ck_assert_ptr_nonnull(strstr(css, format("var(--hatch) 0 %dpx, transparent %dpx %dpx",
                                              HATCH_WIDTH, HATCH_WIDTH, HATCH_PERIOD)));
 }
-END_TEST
 
 /* And the page with all pictures, which has some of the colours. */
-START_TEST(the_colours_of_the_index) { expect_colours("examples/index.html", 4); }
-END_TEST
+TEST(the_colours_of_the_index) { expect_colours("examples/index.html", 4); }
 
-int main(void) {
-    Suite *suite = suite_create("attention_map");
-    TCase *tcase = add_framed_case(suite, "maps");
-    add_tests(tcase, takes_any_floats_and_strides, refuses_what_is_no_map,
-              labels_are_whole_characters, characters_out_of_bytes, the_golden_sheet);
-    tcase_add_loop_test(tcase, any_sheet, 0, COUNT(sheets));
-    add_tests(tcase, as_many_side_by_side_as_fit, the_curve, constant_losses, in_plain_characters,
-              a_note, a_title_wider_than_its_map, in_eighty_columns, in_colours, not_in_colours,
-              the_colours_of_the_page, the_colours_of_the_index);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("attention_map"); }

@@ -34,7 +34,8 @@ static Corpus read_text(const char *bytes, size_t size, int64_t least) {
     return text;
 }
 
-START_TEST(symbols_are_the_bytes_that_occur_in_their_order) {
+CASE("texts")
+TEST(symbols_are_the_bytes_that_occur_in_their_order) {
     const char bytes[] = "b\xFF\0ab\na.b\xFF"; /* 11 bytes with the NUL at the end */
     Corpus text = read_text(bytes, 11, 1);
     const uint8_t order[] = {'\0', '\n', '.', 'a', 'b', 0xFF};
@@ -51,12 +52,11 @@ START_TEST(symbols_are_the_bytes_that_occur_in_their_order) {
     tensor_release(vocabulary);
     corpus_free(&text);
 }
-END_TEST
 
 /* The letters a, b, c ... are their own numbers, 0, 1, 2 ... */
 static Corpus alphabet(void) { return read_text("abcdefghijklmnopqrstuvwxyzabcd", 30, 3); }
 
-START_TEST(windows_are_parts_of_the_text) {
+TEST(windows_are_parts_of_the_text) {
     Corpus text = alphabet();
     const int64_t start[] = {3, 0, 27};
     Tensor *windows = corpus_windows(text.symbol, start, 3, 2);
@@ -64,9 +64,8 @@ START_TEST(windows_are_parts_of_the_text) {
     tensor_release(windows);
     corpus_free(&text);
 }
-END_TEST
 
-START_TEST(windows_are_drawn_from_everywhere_but_the_last_tenth) {
+TEST(windows_are_drawn_from_everywhere_but_the_last_tenth) {
     Corpus text = alphabet(); /* 27 letters are learned, so windows of 5 begin at places 0 to 22 */
     int seen[26] = {0};
     Tensor *windows = corpus_draw(&text, 1000, 5);
@@ -81,9 +80,8 @@ START_TEST(windows_are_drawn_from_everywhere_but_the_last_tenth) {
     tensor_release(windows);
     corpus_free(&text);
 }
-END_TEST
 
-START_TEST(a_passage_is_the_string_or_a_line_that_is_held_out) {
+TEST(a_passage_is_the_string_or_a_line_that_is_held_out) {
     char bytes[200];
     memset(bytes, '.', sizeof bytes);
     memcpy(bytes + 180, "no\n  \nyes, this one\n", 20);
@@ -112,9 +110,8 @@ START_TEST(a_passage_is_the_string_or_a_line_that_is_held_out) {
     }
     corpus_free(&text);
 }
-END_TEST
 
-START_TEST(what_cannot_be_read_is_said) {
+TEST(what_cannot_be_read_is_said) {
     Corpus text;
     FAILS(corpus_read(&text, "/no/such.txt", 1),
           "cannot read /no/such.txt: No such file or directory");
@@ -135,9 +132,8 @@ START_TEST(what_cannot_be_read_is_said) {
     expect_error_like(written, "a text of 19 bytes is too short: its last tenth must have 2");
     corpus_free(&text);
 }
-END_TEST
 
-START_TEST(a_prompt_must_be_made_of_what_the_text_is_made_of) {
+TEST(a_prompt_must_be_made_of_what_the_text_is_made_of) {
     Corpus text = alphabet();
     Passage passage = corpus_passage(&text, "", 9, 0);
     expect_error("the prompt is empty: it must have a character");
@@ -151,7 +147,6 @@ START_TEST(a_prompt_must_be_made_of_what_the_text_is_made_of) {
     free(passage.symbol);
     corpus_free(&text);
 }
-END_TEST
 
 /* Prints the bytes to a file or a terminal, and reads them there. */
 static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen, size_t capacity) {
@@ -170,7 +165,7 @@ static size_t shown(bool on_terminal, const char *bytes, size_t size, char *seen
     return n;
 }
 
-START_TEST(a_terminal_is_not_controlled_by_a_text) {
+TEST(a_terminal_is_not_controlled_by_a_text) {
     const char bytes[] = "\xC3\xA9\t\x1B[2J \xC2\x9B"
                          "2J\x7F\r.\xC3\x9F\n";
     const char safe[] = "\xC3\xA9\t?[2J \xC2?2J??.\xC3\x9F";
@@ -183,9 +178,8 @@ START_TEST(a_terminal_is_not_controlled_by_a_text) {
     shown(true, bytes, sizeof bytes - 1, seen, sizeof seen);
     ck_assert_mem_eq(seen, safe, sizeof safe - 1);
 }
-END_TEST
 
-START_TEST(a_map_is_labelled_and_the_future_masked) {
+TEST(a_map_is_labelled_and_the_future_masked) {
     static AttentionMap map;
     Corpus text = alphabet();
     const int64_t start = 5;
@@ -201,13 +195,13 @@ START_TEST(a_map_is_labelled_and_the_future_masked) {
     RELEASE(weights, x);
     corpus_free(&text);
 }
-END_TEST
 
 /* ---- trigrams ------------------------------------------------------------------------------ */
 
+CASE("trigrams")
 /* The text is abcabdcbca. After ab comes c once and d once; after b comes c twice and d once. Of
  * the eight letters that are counted, three are c. e never occurs. */
-START_TEST(trigrams_are_what_they_are_by_hand) {
+TEST(trigrams_are_what_they_are_by_hand) {
     const uint8_t text[] = {0, 1, 2, 0, 1, 3, 2, 1, 2, 0};
     Trigram model;
     ck_assert(trigram_fit(&model, text, 10, 5));
@@ -226,7 +220,6 @@ START_TEST(trigrams_are_what_they_are_by_hand) {
         ck_assert_double_eq_tol(trigram_probability(&model, cases[i].text, 2), cases[i].p, 1e-14);
     trigram_free(&model);
 }
-END_TEST
 
 static Corpus licence(void) {
     Corpus text;
@@ -234,7 +227,7 @@ static Corpus licence(void) {
     return text;
 }
 
-START_TEST(trigram_probabilities_sum_to_1) {
+TEST(trigram_probabilities_sum_to_1) {
     Corpus text = licence();
     Trigram model;
     ck_assert(trigram_fit(&model, text.symbol, text.held_out, text.num_symbols));
@@ -250,7 +243,6 @@ START_TEST(trigram_probabilities_sum_to_1) {
     trigram_free(&model);
     corpus_free(&text);
 }
-END_TEST
 
 /* How often text[i - k] ... text[i] occurs in the first n symbols; without_last leaves text[i] out.
  */
@@ -273,7 +265,7 @@ static void frequencies(const uint8_t *text, int64_t n, int64_t i, int V, double
 /* The weights make the last tenth of the learned text as probable as possible: they maximise L(w),
  * the mean of log(w' p), for w >= 0 and sum w = 1. At the maximum dL/dw_j = mean(p_j / (w' p)) is 1
  * for every w_j that is not 0, and at most 1 for the others (Karush, Kuhn and Tucker). */
-START_TEST(the_weights_of_trigrams_are_the_likeliest) {
+TEST(the_weights_of_trigrams_are_the_likeliest) {
     Corpus text = licence();
     const int64_t n = text.size, counted = n - (n + 9) / 10;
     Trigram model;
@@ -292,9 +284,8 @@ START_TEST(the_weights_of_trigrams_are_the_likeliest) {
     trigram_free(&model);
     corpus_free(&text);
 }
-END_TEST
 
-START_TEST(the_loss_of_trigrams_is_of_what_they_did_not_learn) {
+TEST(the_loss_of_trigrams_is_of_what_they_did_not_learn) {
     Corpus text = licence();
     Trigram model;
     double sum = 0;
@@ -311,7 +302,6 @@ START_TEST(the_loss_of_trigrams_is_of_what_they_did_not_learn) {
     trigram_free(&model);
     corpus_free(&text);
 }
-END_TEST
 
 /* ---- drawing ------------------------------------------------------------------------------- */
 
@@ -340,7 +330,8 @@ static void expect_draws(double temperature, int64_t top_k, const bool kept[5]) 
     }
 }
 
-START_TEST(draws_follow_the_softmax) {
+CASE("draws")
+TEST(draws_follow_the_softmax) {
     const bool all[] = {true, true, true, true, true}, three[] = {true, false, true, false, true};
     expect_draws(1, 0, all);
     expect_draws(0.5, 5, all);
@@ -348,9 +339,8 @@ START_TEST(draws_follow_the_softmax) {
     expect_draws(2, 3, three);
     expect_draws(1, 1, (bool[]){false, false, true, false, false});
 }
-END_TEST
 
-START_TEST(a_draw_without_scores_is_an_error) {
+TEST(a_draw_without_scores_is_an_error) {
     tape_begin_no_grad();
     ck_assert_int_eq(draw_from(tensor_fail("no scores"), 1, 3), -1);
     expect_error("no scores");
@@ -360,7 +350,6 @@ START_TEST(a_draw_without_scores_is_an_error) {
     tensor_release(scores);
     tape_end();
 }
-END_TEST
 
 /* ---- the program --------------------------------------------------------------------------- */
 
@@ -387,11 +376,11 @@ static void expect_pytorchs_losses(const char *arguments) {
     RELEASE(losses, expected);
 }
 
-START_TEST(it_trains_as_nanogpt_in_pytorch) {
+PROGRAM_CASE("program")
+TEST(it_trains_as_nanogpt_in_pytorch) {
     expect_pytorchs_losses("");
     expect_pytorchs_losses("--composed");
 }
-END_TEST
 
 /* The text that the model wrote; it is printed before the expectations. */
 static void sample(const char *arguments, char *text, size_t size) {
@@ -402,7 +391,7 @@ static void sample(const char *arguments, char *text, size_t size) {
     text[end - out] = '\0';
 }
 
-START_TEST(a_loaded_model_writes_what_it_wrote) {
+TEST(a_loaded_model_writes_what_it_wrote) {
     char first[256], again[256], other[256], greedy[256];
     sample("--prompt 'THE SOFTWARE' --save $D/m.safetensors", first, sizeof first);
     ck_assert_uint_eq(strlen(first), strlen("THE SOFTWARE") + 40 + 1);
@@ -421,24 +410,8 @@ START_TEST(a_loaded_model_writes_what_it_wrote) {
     ck_assert_int_eq(strncmp(again, "OUT OF OR IN CON", 16), 0); /* the prompt is a held-out line */
     expect_failure(SMALL " --prompt 'a#b'", "the prompt's \"#b\" begins with a character");
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("charlm");
-    add_tests(add_framed_case(suite, "texts"), symbols_are_the_bytes_that_occur_in_their_order,
-              windows_are_parts_of_the_text, windows_are_drawn_from_everywhere_but_the_last_tenth,
-              a_passage_is_the_string_or_a_line_that_is_held_out,
-              a_prompt_must_be_made_of_what_the_text_is_made_of,
-              a_terminal_is_not_controlled_by_a_text, a_map_is_labelled_and_the_future_masked,
-              what_cannot_be_read_is_said);
-    TCase *trigrams = add_framed_case(suite, "trigrams");
-    add_tests(trigrams, trigrams_are_what_they_are_by_hand, trigram_probabilities_sum_to_1,
-              the_weights_of_trigrams_are_the_likeliest,
-              the_loss_of_trigrams_is_of_what_they_did_not_learn);
-    TCase *draws = add_framed_case(suite, "draws");
-    add_tests(draws, draws_follow_the_softmax, a_draw_without_scores_is_an_error);
     program = "charlm";
-    TCase *programs = add_program_case(suite, "program");
-    add_tests(programs, it_trains_as_nanogpt_in_pytorch, a_loaded_model_writes_what_it_wrote);
-    return run_suite(suite);
+    return run_tests("charlm");
 }

@@ -53,11 +53,12 @@ static void read_tables(void) {
 /* The index of one of the two heads that are pruned last. */
 static int needed(int i) { return left[2 - i].weakest - 1; }
 
+PROGRAM_CASE("training", .is_long = true)
 /* Two heads are needed, at i - 1 and i - 4. Without one of them its token is a guess among four,
  * for 7 or for 4 of the 11 questions. At the end of training, loss and weight decay are in balance,
  * so the weights give the gradient of a gate. A wrong scale, or gates that are shared by several
  * sequences, would change it. */
-START_TEST(two_of_four_heads_learn_the_two_offsets) {
+TEST(two_of_four_heads_learn_the_two_offsets) {
     ck_assert_int_eq(run(TRAINED), 0);
     read_tables();
     ck_assert_double_ge(left[2].accuracy, 0.99);
@@ -71,10 +72,10 @@ START_TEST(two_of_four_heads_learn_the_two_offsets) {
     int kept = 8 - head[needed(1)].offset; /* if it is the last head */
     ck_assert_double_eq_tol(left[1].accuracy, kept / 11. + (11 - kept) / 11. / 4, 0.02);
 }
-END_TEST
 
+PROGRAM_CASE("program")
 /* The rank correlation of the printed numbers. */
-START_TEST(the_rank_correlation) {
+TEST(the_rank_correlation) {
     double importance[HEADS], without[HEADS];
     run(BEGUN);
     read_tables();
@@ -85,9 +86,8 @@ START_TEST(the_rank_correlation) {
     ck_assert_double_eq_tol(number_after("\nexpect  rank correlation  "),
                             rank_correlation(importance, without, HEADS, 1e-4), 5e-5);
 }
-END_TEST
 
-START_TEST(the_weakest_goes_first) {
+TEST(the_weakest_goes_first) {
     run(BEGUN);
     read_tables();
     int first = left[HEADS].weakest - 1;
@@ -96,10 +96,9 @@ START_TEST(the_weakest_goes_first) {
     for (int n = 1; n <= HEADS; n++)
         for (int m = 1; m < n; m++) ck_assert_int_ne(left[n].weakest, left[m].weakest);
 }
-END_TEST
 
 /* Dropout draws in every step, but not in the evaluation. */
-START_TEST(dropout) {
+TEST(dropout) {
     run(BEGUN "--dropout 0.3 --steps 5 --save $D/half");
     run(BEGUN "--dropout 0.3 --load $D/half --save $D/half");
     run(BEGUN "--dropout 0.3 --save $D/whole");
@@ -110,11 +109,11 @@ START_TEST(dropout) {
     run(BEGUN "--save $D/other");
     ck_assert_int_eq(shell("! cmp -s $D/other $D/whole"), 0);
 }
-END_TEST
 
 /* ---- ranks --------------------------------------------------------------------------------- */
 
-START_TEST(ranks) {
+CASE("ranks")
+TEST(ranks) {
     double x[] = {1, 2, 3, 4, 5}, y[] = {5, 6, 7, 8, 7}, down[] = {9, 4, 1, 0, -7};
     ck_assert_double_eq(rank_correlation(x, x, 5, 1e-4), 1);
     ck_assert_double_eq(rank_correlation(x, down, 5, 1e-4), -1);
@@ -124,9 +123,8 @@ START_TEST(ranks) {
     double a[] = {1, 2, 2, 4}, b[] = {10, 10, 20, 5};
     ck_assert_double_eq_tol(rank_correlation(a, b, 4, 1e-4), -0.5, 1e-15);
 }
-END_TEST
 
-START_TEST(ranks_of_noise) {
+TEST(ranks_of_noise) {
     double x[] = {0.20001, 0.20004, 0.4, 0.5}, y[] = {0.70003, 0.69996, 0.8, 0.9};
     ck_assert_double_eq(rank_correlation(x, y, 4, 1e-4), 1);
     ck_assert_double_lt(rank_correlation(x, y, 4, 1e-6), 1);
@@ -135,15 +133,8 @@ START_TEST(ranks_of_noise) {
     ck_assert(isnan(rank_correlation(x, unknown, 4, 1e-4)));
     ck_assert(isnan(rank_correlation(unknown, x, 4, 1e-4)));
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("heads");
-    TCase *tcase = add_program_case(suite, "program");
     program = "heads";
-    add_tests(tcase, the_rank_correlation, the_weakest_goes_first, dropout);
-    add_tests(add_framed_case(suite, "ranks"), ranks, ranks_of_noise);
-    tcase_add_test(mark_long(add_program_case(suite, "training")),
-                   two_of_four_heads_learn_the_two_offsets);
-    return run_suite(suite);
+    return run_tests("heads");
 }

@@ -46,7 +46,8 @@ static void check_golden(const char *name, double w0, double w, double rmse, con
     ck_assert_str_eq(line, "");
 }
 
-START_TEST(finds_the_global_minimum) {
+PROGRAM_CASE("long", .is_long = true)
+TEST(finds_the_global_minimum) {
     static const char *golden = "tests/golden/kernel_regression.txt";
     char name[32];
     double w0, w, rmse, curve[5];
@@ -61,10 +62,10 @@ START_TEST(finds_the_global_minimum) {
     fclose(file);
     ck_assert_int_eq(lines, 5);
 }
-END_TEST
 
+PROGRAM_CASE("program")
 /* The loss falls from epoch to epoch, and the last epoch has a slope of 0. */
-START_TEST(prints_the_loss_as_it_goes) {
+TEST(prints_the_loss_as_it_goes) {
     ck_assert_int_eq(run("--data examples/data/cars.csv --epochs 5 --lr 0.5 --w0 0.2"), 0);
     double first = atof(strstr(out, "loss") + 4);
     ck_assert_ptr_nonnull(strstr(out, "epoch    1  loss "));
@@ -76,7 +77,6 @@ START_TEST(prints_the_loss_as_it_goes) {
     ck_assert_int_eq(run("--data examples/data/cars.csv --epochs 0 --w0 0.5"), 0);
     assert_near(printed("w"), 0.5, 1e-6);
 }
-END_TEST
 
 static bool promised(const char *line) {
     const char *end = format("\n%s\n", line);
@@ -85,7 +85,7 @@ static bool promised(const char *line) {
 
 /* The last lines say whether the slope is 0 (unless --epochs ended the descent) and whether the
  * loss fell, if it changed. The exit status says the same. */
-START_TEST(keeps_its_promises) {
+TEST(keeps_its_promises) {
     ck_assert_int_eq(run("--data examples/data/cars.csv"), 0);
     ck_assert(promised("expect  slope / loss  0.0000 < 1e-09  PASS\n"
                        "expect  loss fell by percent  0.0623 >= 0  PASS"));
@@ -103,23 +103,21 @@ START_TEST(keeps_its_promises) {
     ck_assert_int_eq(run("--epochs 1 --lr 1e-9"), 0);
     ck_assert(strstr(out, "epoch    1  loss ") && !strstr(out, "expect"));
 }
-END_TEST
 
 /* A row per epoch. */
-START_TEST(logs_the_epochs) {
+TEST(logs_the_epochs) {
     ck_assert_int_eq(run("--data examples/data/cars.csv --log $D/log.csv --epochs 3"), 0);
     slurp(path("log.csv"), out, sizeof out);
     ck_assert_int_eq(strncmp(out, "step,loss\n1,0.382", 17), 0);
     ck_assert_int_eq(shell("test $(wc -l <$D/log.csv) = 4"), 0);
     ck_assert_int_eq(files_in_folder(), 1);
 }
-END_TEST
 
 /* The Old Faithful data in another form: rows in reverse order, x in units of 1e-12, y in units of
  * 1e9 and shifted, columns exchanged with a third one between them, semicolons, quotes, a byte
  * order mark, Windows line ends.
  */
-START_TEST(any_units_and_any_file) {
+TEST(any_units_and_any_file) {
     ck_assert_int_eq(
         shell("{ printf '\\357\\273\\277\"waiting, in \"\"us\"\"\";note;x\\r\\n';"
               " tail -n +2 examples/data/faithful.csv | tac |"
@@ -133,10 +131,9 @@ START_TEST(any_units_and_any_file) {
     *(strchr(out, '\n') + 1) = '\0';
     ck_assert_str_eq(out, "x,\"waiting, in \"\"us\"\"\"\n");
 }
-END_TEST
 
 /* Columns of spaces, as R and Fortran write them, with spaces before and behind. */
-START_TEST(cells_between_spaces) {
+TEST(cells_between_spaces) {
     ck_assert_int_eq(run("--data examples/data/faithful.csv"), 0);
     const char *with_commas = copy_of_output();
     ck_assert_int_eq(
@@ -149,11 +146,10 @@ START_TEST(cells_between_spaces) {
     ck_assert_int_eq(run("--data $D/data.csv"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, ":2: the line has 3 cells where the first has 2\n"));
 }
-END_TEST
 
 /* The program gives an answer for few points, equal points, outliers, a constant y, and data
  * without noise. */
-START_TEST(odd_data) {
+TEST(odd_data) {
     static const char *const data[] = {
         "1,1\n2,5\n9,4\n",             /* three points */
         "1,1\n1,2\n1,3\n2,5\n2,6\n",   /* two places */
@@ -176,10 +172,9 @@ START_TEST(odd_data) {
         ck_assert_msg(!strstr(out, "nan") && !strstr(out, "inf\""), "%s: a NaN is drawn", data[i]);
     }
 }
-END_TEST
 
 /* Two limits, computed by hand: the nearest neighbours, and the mean of all other points. */
-START_TEST(three_points_by_hand) {
+TEST(three_points_by_hand) {
     put(path("data.csv"), "0,0\n1,0\n1,6\n5,3\n");
     ck_assert_int_eq(run("--data $D/data.csv --epochs 0 --w0 1000"), 0);
     /* nearest neighbours: 0 sees (0 + 6) / 2, the two at 1 each other, 5 sees (0 + 6) / 2 */
@@ -188,7 +183,6 @@ START_TEST(three_points_by_hand) {
     /* the mean of the others: 3, 3, 1, 2 */
     assert_near(printed("leave-one-out rmse"), sqrt((9 + 9 + 25 + 1) / 4.0), 1e-5);
 }
-END_TEST
 
 /* ---- mistakes ---------------------------------------------------------------------------- */
 
@@ -222,7 +216,7 @@ static const struct {
      "data.csv:1: there is no column 99999999999999999999, the line has 2\n"},
 };
 
-START_TEST(bad_file) {
+LOOP_TEST(bad_file, COUNT(bad_files)) {
     const char *text = bad_files[_i].text;
     if (text) put(path("data.csv"), text);
     ck_assert_int_eq(run(format("--data $D/data.csv %s", bad_files[_i].flags)), 1);
@@ -230,9 +224,8 @@ START_TEST(bad_file) {
                      format("kernel_regression: %s/%s", folder, bad_files[_i].sentence));
     ck_assert_str_eq(out, "");
 }
-END_TEST
 
-START_TEST(other_bad_files) {
+TEST(other_bad_files) {
     ck_assert_int_eq(run("--data $D"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, ": cannot read the file: Is a directory\n"));
     ck_assert_int_eq(run("--data /dev/zero"), 1);
@@ -244,20 +237,19 @@ START_TEST(other_bad_files) {
         strstr(complaints,
                "data.csv:4001: the file ends after 4001 points, and 4000 is the most that fit\n"));
 }
-END_TEST
 
-START_TEST(a_rate_that_is_too_large) {
+TEST(a_rate_that_is_too_large) {
     ck_assert_int_eq(run("--w0 5 --momentum 0 --lr 1e200"), 1);
     ck_assert_str_eq(complaints, "kernel_regression: epoch 2: the slope is not a number: "
                                  "try a smaller --lr or another --w0\n");
     ck_assert_int_eq(run("--data examples/data/mcycle.csv --w0 1e300"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, "epoch 1: the slope is not a number"));
 }
-END_TEST
 
 /* ---- what it writes ---------------------------------------------------------------------- */
 
-START_TEST(same_bytes_every_time) {
+PROGRAM_CASE("long", .is_long = true)
+TEST(same_bytes_every_time) {
     static char again[1 << 16];
     ck_assert_int_eq(run("--plot $D/a.svg --predict $D/a.csv"), 0);
     ck_assert_int_eq(run("--plot $D/b.svg --predict $D/b.csv"), 0);
@@ -271,27 +263,25 @@ START_TEST(same_bytes_every_time) {
     ck_assert_ptr_nonnull(strstr(again, "fill=\"" PAPER "\"/>"));
     ck_assert_int_eq(occurrences(again, "<circle"), 50);
 }
-END_TEST
 
+PROGRAM_CASE("program")
 /* Names that would break the XML, the CSV and the UTF-8. */
-START_TEST(hostile_names) {
+TEST(hostile_names) {
     put(path("data.csv"), "<b>&\"\"\xff,a\x01\xc3\xa9\n1,2\n2,3\n4,3\n");
     ck_assert_int_eq(run("--data $D/data.csv --plot $D/p.svg"), 0);
     slurp(path("p.svg"), out, sizeof out);
     ck_assert_ptr_nonnull(strstr(out, ">&lt;b&gt;&amp;\"\"?</text>"));
     ck_assert_ptr_nonnull(strstr(out, ">a?\xc3\xa9</text>"));
 }
-END_TEST
 
-START_TEST(prints_before_it_writes) {
+TEST(prints_before_it_writes) {
     if (!has_full_disk()) return;
     expect_failure("--predict /dev/full",
                    "/dev/full: it cannot be written: No space left on device\n");
     ck_assert_double_gt(printed("w"), 0);
 }
-END_TEST
 
-START_TEST(replaces_what_a_link_leads_to) {
+TEST(replaces_what_a_link_leads_to) {
     put(path("real.csv"), "old\n");
     ck_assert_int_eq(shell("chmod 640 $D/real.csv; ln -s real.csv $D/link.csv"), 0);
     ck_assert_int_eq(run("--predict $D/link.csv"), 0);
@@ -299,7 +289,6 @@ START_TEST(replaces_what_a_link_leads_to) {
                            " test $(wc -l <$D/real.csv) = 202"),
                      0);
 }
-END_TEST
 
 static void write_and_interrupt(FILE *file, const void *context) {
     (void)context;
@@ -310,7 +299,7 @@ static void write_and_interrupt(FILE *file, const void *context) {
 }
 
 /* Ctrl-C while a file is written: the signal ends the process after the file is complete. */
-START_TEST(interrupted) {
+TEST(interrupted) {
     int status;
     put(path("data.csv"), "old\n");
     pid_t child = fork();
@@ -324,11 +313,10 @@ START_TEST(interrupted) {
     expect_file("data.csv", "half a file, and the other half\n");
     ck_assert_int_eq(files_in_folder(), 1);
 }
-END_TEST
 
 /* ---- the terminal ------------------------------------------------------------------------ */
 
-START_TEST(draws_in_a_terminal) {
+TEST(draws_in_a_terminal) {
     if (!has_terminal("draws_in_a_terminal")) return;
     ck_assert_int_eq(run_on_terminal("TERM=xterm LANG=C.UTF-8", ""), 0);
     ck_assert_ptr_nonnull(strstr(out, "\033[38;5;208m\xE2"));
@@ -341,18 +329,8 @@ START_TEST(draws_in_a_terminal) {
     ck_assert_int_eq(run(""), 0); /* into a file no curve is drawn */
     ck_assert_ptr_null(strstr(out, "**"));
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("kernel_regression");
-    TCase *tcase = add_program_case(suite, "program");
     program = "kernel_regression";
-    add_tests(tcase, prints_the_loss_as_it_goes, keeps_its_promises, logs_the_epochs,
-              any_units_and_any_file, cells_between_spaces, odd_data, three_points_by_hand,
-              other_bad_files, a_rate_that_is_too_large, hostile_names, prints_before_it_writes,
-              replaces_what_a_link_leads_to, interrupted, draws_in_a_terminal);
-    tcase_add_loop_test(tcase, bad_file, 0, COUNT(bad_files));
-    add_tests(mark_long(add_program_case(suite, "long")), finds_the_global_minimum,
-              same_bytes_every_time);
-    return run_suite(suite);
+    return run_tests("kernel_regression");
 }

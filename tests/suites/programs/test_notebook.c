@@ -55,7 +55,8 @@ static bool begins_with(const char *printed, const char *line) {
     return is_exact() ? !strncmp(printed, line, strlen(line)) : agrees(printed, line);
 }
 
-START_TEST(the_whole_output) {
+PROGRAM_CASE("notebook")
+TEST(the_whole_output) {
     ck_assert_int_eq(run("--plot $D/plot.svg --log $D/log.csv"), 0);
     ck_assert_str_eq(complaints, "");
     FILE *expected = fopen("tests/golden/notebook.txt", "r");
@@ -79,11 +80,10 @@ START_TEST(the_whole_output) {
     ck_assert_int_eq(shell("test $(wc -l <$D/log.csv) = 6"), 0);
     ck_assert_int_eq(files_in_folder(), 2);
 }
-END_TEST
 
 /* With another seed the numbers are different, but the loss falls, too. The losses of the original
  * are then not expected. */
-START_TEST(other_numbers) {
+TEST(other_numbers) {
     ck_assert_int_eq(run("--seed 3 --steps 9 --lr 0.01"), 0);
     ck_assert_ptr_null(strstr(out, "expect"));
     const char *first = strstr(out, "epoch 1, loss ");
@@ -93,12 +93,8 @@ START_TEST(other_numbers) {
     expect_failure("--lr 1e300",
                    "notebook: step 2: the loss is not a finite number: try a smaller --lr");
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("notebook");
-    TCase *tcase = add_program_case(suite, "notebook");
     program = "notebook";
-    add_tests(tcase, the_whole_output, other_numbers);
-    return run_suite(suite);
+    return run_tests("notebook");
 }

@@ -107,9 +107,10 @@ static void expect_falling_loss(const char *name) {
     ck_assert_msg(last < first, "%s: the loss is %g, then %g", program, first, last);
 }
 
+PROGRAM_CASE("trainers")
 /* A run on one thread, and a run on two threads that is interrupted and continued, give the same
  * bytes. */
-START_TEST(trains) {
+LOOP_TEST(trains, TRAINERS) {
     int step;
     char last;
     choose(_i);
@@ -141,11 +142,11 @@ START_TEST(trains) {
                       0,
                   "%s: a run that was interrupted ends differently", program);
 }
-END_TEST
 
+PROGRAM_CASE("long", .is_long = true)
 /* A run that has taken all its steps can be loaded: it is evaluated again, or continues with more
  * steps. */
-START_TEST(goes_on_from_the_end) {
+LOOP_TEST(goes_on_from_the_end, TRAINERS) {
     choose(_i);
     expect_trained("--save $D/model.safetensors");
     const char *printed_before = copy_of_output();
@@ -155,18 +156,17 @@ START_TEST(goes_on_from_the_end) {
     expect_trained("--load $D/model.safetensors --steps 60");
     ck_assert_int_eq(strncmp(complaints, "step 60 of 60  loss ", 20), 0);
 }
-END_TEST
 
-START_TEST(interrupted_without_a_file) {
+PROGRAM_CASE("trainers")
+LOOP_TEST(interrupted_without_a_file, TRAINERS) {
     choose(_i);
     ck_assert_int_eq(run_interrupted(flags), 130);
     ck_assert_ptr_nonnull(strstr(complaints, "; nothing was saved\n"));
     ck_assert_str_eq(out, "");
     ck_assert_int_eq(files_in_folder(), 0);
 }
-END_TEST
 
-START_TEST(a_rate_that_is_too_large) {
+LOOP_TEST(a_rate_that_is_too_large, TRAINERS) {
     choose(_i);
     expect_failure(with("--quiet --lr 1e300 --save $D/model.safetensors"),
                    ": the loss is not a finite number: try a smaller --lr\n");
@@ -174,7 +174,6 @@ START_TEST(a_rate_that_is_too_large) {
     expect_failure(with("--quiet --lr 1e300 --log $D/log.csv --plot $D/plot.svg"), ": the loss is");
     ck_assert_int_ne(shell("test -e $D/plot.svg"), 0);
 }
-END_TEST
 
 /* ---- what it shows ------------------------------------------------------------------------- */
 
@@ -184,7 +183,7 @@ static bool is_ascii(const char *text) {
 }
 
 /* On a terminal the maps are blocks of colour and the progress is one line. */
-START_TEST(shows_on_a_terminal) {
+LOOP_TEST(shows_on_a_terminal, TRAINERS) {
     if (!has_terminal("shows_on_a_terminal")) return;
     choose(_i);
     int status = run_on_terminal("TERM=xterm LANG=C.UTF-8", with("2>&1"));
@@ -195,11 +194,10 @@ START_TEST(shows_on_a_terminal) {
     ck_assert_msg(strstr(out, "weight 0 |") && !strchr(out, '\033'), "%s: exit status %d, %s%s",
                   program, status, out, complaints);
 }
-END_TEST
 
 /* Elsewhere the maps are characters and the progress is a line per report. --quiet prints neither.
  */
-START_TEST(shows) {
+LOOP_TEST(shows, TRAINERS) {
     choose(_i);
     expect_trained("");
     ck_assert_msg(is_ascii(out), "%s printed %s", program, out);
@@ -212,7 +210,6 @@ START_TEST(shows) {
     ck_assert_ptr_null(strstr(out, "weight 0 |"));
     ck_assert_str_eq(complaints, "");
 }
-END_TEST
 
 /* ---- the page of --explain ----------------------------------------------------------------- */
 
@@ -282,8 +279,9 @@ static void expect_page(const char *name) {
     free(tree);
 }
 
+PROGRAM_CASE("long", .is_long = true)
 /* --explain does not change the other outputs of the program. */
-START_TEST(explains) {
+LOOP_TEST(explains, TRAINERS) {
     choose(_i);
     expect_trained("--save $D/straight.safetensors --plot $D/straight.svg");
     const char *printed_before = copy_of_output();
@@ -297,15 +295,14 @@ START_TEST(explains) {
     expect_trained("--quiet --load $D/a.safetensors --explain $D/again.html");
     ck_assert_int_eq(shell("cmp $D/page.html $D/again.html"), 0);
 }
-END_TEST
 
-START_TEST(explains_what_it_had_learned) {
+PROGRAM_CASE("trainers")
+LOOP_TEST(explains_what_it_had_learned, TRAINERS) {
     choose(_i);
     ck_assert_int_eq(run_interrupted(with("--explain $D/page.html")), 130);
     ck_assert_str_eq(out, "");
     expect_page("page.html");
 }
-END_TEST
 
 /* "after 1 step", never "1 steps". Returns how many sentences count one. */
 static int count_ones(const Json *sentences) {
@@ -321,8 +318,9 @@ static int count_ones(const Json *sentences) {
     return ones;
 }
 
+PROGRAM_CASE("programs")
 /* The programs with flags that select other models, after one step. */
-START_TEST(explains_other_models) {
+LOOP_TEST(explains_other_models, 11) {
     static const char *const lines[][2] = {{"recall", "--attention additive --dropout 0.3"},
                                            {"recall", "--no-scale --no-mask --pairs 1"},
                                            {"reverse", "--fused --no-scale --length 1 --dropout 0"},
@@ -343,15 +341,14 @@ START_TEST(explains_other_models) {
     ck_assert_int_gt(count_ones(json_get(lesson, "text")), 0);
     free(tree);
 }
-END_TEST
 
-START_TEST(too_large_for_a_page) {
+PROGRAM_CASE("long", .is_long = true)
+LOOP_TEST(too_large_for_a_page, TRAINERS) {
     choose(_i);
     expect_failure(with(format("--quiet --steps 1 --explain $D/page.html %s", programs[_i].large)),
                    ": choose a smaller example\n");
     ck_assert_int_eq(files_in_folder(), 0);
 }
-END_TEST
 
 /* ---- flags --------------------------------------------------------------------------------- */
 
@@ -370,7 +367,8 @@ static bool next_flag(const char **help, char name[64], char argument[64]) {
     return true;
 }
 
-START_TEST(help_names_every_flag) {
+PROGRAM_CASE("programs")
+LOOP_TEST(help_names_every_flag, NUM_PROGRAMS) {
     static const char *const common[] = {"--seed N",
                                          "--steps N",
                                          "--lr NUMBER",
@@ -407,10 +405,9 @@ START_TEST(help_names_every_flag) {
     ck_assert_int_eq(run("--help >/dev/full"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, ": cannot write to standard output\n"));
 }
-END_TEST
 
 /* Of every program, and not only of those that train. */
-START_TEST(version) {
+TEST(version) {
     static char name[64];
     glob_t sources;
     ck_assert_int_eq(glob("examples/*.c", 0, NULL, &sources), 0);
@@ -430,7 +427,6 @@ START_TEST(version) {
     }
     globfree(&sources);
 }
-END_TEST
 
 /* A value that no flag with this argument accepts. */
 static const char *nonsense(const char *argument) {
@@ -438,7 +434,8 @@ static const char *nonsense(const char *argument) {
     return number || strchr(argument, '|') ? "nonsense" : "''";
 }
 
-START_TEST(misuse) {
+PROGRAM_CASE("long", .is_long = true)
+LOOP_TEST(misuse, NUM_PROGRAMS) {
     char name[64], argument[64];
     int num_flags = 0;
     choose(_i);
@@ -458,7 +455,6 @@ START_TEST(misuse) {
                        "--plot $D/a --explain $D/a", "--save $D/a --plot $D/a");
     ck_assert_int_eq(files_in_folder(), 0);
 }
-END_TEST
 
 /* ---- files that cannot be read ------------------------------------------------------------- */
 
@@ -473,7 +469,8 @@ static void expect_refused(const char *flag, const char *name, const char *part)
     expect_file("log.csv", "old\n");
 }
 
-START_TEST(files_that_cannot_be_read) {
+PROGRAM_CASE("trainers")
+LOOP_TEST(files_that_cannot_be_read, TRAINERS) {
     choose(_i);
     expect_trained("--quiet --save $D/model.safetensors");
     ck_assert_int_eq(
@@ -504,7 +501,6 @@ START_TEST(files_that_cannot_be_read) {
     if (access(path("hidden"), R_OK) != 0)
         expect_refused(programs[_i].input, "hidden", ": Permission denied\n");
 }
-END_TEST
 
 static const struct {
     const char *program, *saved, *other, *sentence;
@@ -526,9 +522,10 @@ static const struct {
     {"pronounce", "", "--words $D/words", "its dictionary (--words) is different in this run"},
 };
 
+PROGRAM_CASE("programs")
 /* A model of the same shapes is another one if a flag says so: it learns otherwise, and it cannot
  * go on with the numbers of the first. */
-START_TEST(models_of_the_same_shapes) {
+LOOP_TEST(models_of_the_same_shapes, COUNT(alike)) {
     choose_named(alike[_i].program);
     ck_assert_int_eq(shell("tr A-Z a-z <LICENSE >$D/text"
                            " && sed 's/ UW/ UH/' tests/golden/words.txt >$D/words"),
@@ -539,10 +536,9 @@ START_TEST(models_of_the_same_shapes) {
     ck_assert_msg(shell("! cmp -s $D/log.csv $D/other.csv") == 0, "%s %s learns as before", program,
                   alike[_i].other);
 }
-END_TEST
 
 /* The losses in the loaded file are drawn, so they must be valid. */
-START_TEST(losses_that_are_none) {
+TEST(losses_that_are_none) {
     choose(0);
     expect_trained("--quiet --save $D/model.safetensors");
     TensorDict *dict = tensor_load_safetensors(path("model.safetensors"));
@@ -557,11 +553,10 @@ START_TEST(losses_that_are_none) {
     expect_refused("--load", "nan", "/nan: its losses are not all finite numbers\n");
     expect_refused("--load", "table", "/table: its losses are no list\n");
 }
-END_TEST
 
 /* The error begins with the name of the file, even if the name is a letter that occurs in the
  * message. */
-START_TEST(a_file_of_one_letter) {
+TEST(a_file_of_one_letter) {
     choose(0);
     expect_trained("--quiet --save $D/m");
     ck_assert_int_eq(shell("ln -s \"$PWD\"/* $D/"), 0); /* the program and its files, for the
@@ -569,7 +564,6 @@ START_TEST(a_file_of_one_letter) {
     ck_assert_int_eq(run_line("cd $D &&", with("--hidden 9 --load m")), 1);
     ck_assert_msg(strstr(complaints, "recall: m: load_state_dict: "), "%s", complaints);
 }
-END_TEST
 
 /* ---- files that cannot be written ---------------------------------------------------------- */
 
@@ -605,7 +599,7 @@ static void expect_to_need(const char *output) {
     ck_assert_ptr_nonnull(strstr(complaints, "/dev/full: "));
 }
 
-START_TEST(files_that_cannot_be_written) {
+LOOP_TEST(files_that_cannot_be_written, NUM_PROGRAMS) {
     int found = 0;
     choose(_i);
     ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed"), 0);
@@ -620,15 +614,14 @@ START_TEST(files_that_cannot_be_written) {
     if (has_full_disk()) ck_assert_int_eq(shell("test -c /dev/full"), 0);
     ck_assert_int_eq(files_in_folder(), 1);
 }
-END_TEST
 
+PROGRAM_CASE("trainers")
 /* Opening a pipe without a reader would wait for ever. */
-START_TEST(a_pipe_is_no_place_to_save) {
+LOOP_TEST(a_pipe_is_no_place_to_save, TRAINERS) {
     choose(_i);
     ck_assert_int_eq(shell("mkfifo $D/pipe"), 0);
     expect_unwritable("--save", "$D/pipe", "/pipe: it is a pipe, and --save needs a file\n");
 }
-END_TEST
 
 static const char *const contradictions[][2] = {
     {"recall", "--pairs 27"},
@@ -658,24 +651,23 @@ static const char *const contradictions[][2] = {
     {"notebook", "--steps 0"},
 };
 
+PROGRAM_CASE("programs")
 /* What each program refuses for a reason of its own. */
-START_TEST(flags_that_contradict_each_other) {
+LOOP_TEST(flags_that_contradict_each_other, COUNT(contradictions)) {
     program = contradictions[_i][0];
     expect_misuse(contradictions[_i][1]);
 }
-END_TEST
 
 /* A device may be named twice, and the name of a column is no name of a file. */
-START_TEST(what_is_no_file_twice) {
+TEST(what_is_no_file_twice) {
     program = "kernel_regression";
     ck_assert_int_eq(run("--predict /dev/null --plot /dev/null"), 0);
     ck_assert_int_eq(files_in_folder(), 0);
     expect_failure("--data examples/data/cars.csv --y $D/b --plot $D/b",
                    "there is no column named");
 }
-END_TEST
 
-START_TEST(a_text_is_not_saved_over) {
+TEST(a_text_is_not_saved_over) {
     program = "charlm";
     ck_assert_int_eq(shell("cp LICENSE $D/text"), 0);
     expect_misuse("--text $D/text --save $D/text");
@@ -684,9 +676,8 @@ START_TEST(a_text_is_not_saved_over) {
                                         folder));
     ck_assert_int_eq(shell("cmp LICENSE $D/text"), 0);
 }
-END_TEST
 
-START_TEST(standard_output_that_cannot_be_written) {
+LOOP_TEST(standard_output_that_cannot_be_written, NUM_PROGRAMS) {
     choose(_i);
     const char *sentence = format("%s: cannot write to standard output\n", program);
     if (has_full_disk()) {
@@ -705,11 +696,10 @@ START_TEST(standard_output_that_cannot_be_written) {
     expect_falling_loss("log.csv");
     ck_assert_int_eq(shell("tail -n 1 $D/log.csv | grep -q ^50,"), 0);
 }
-END_TEST
 
 /* If standard output is closed, the log must not get its number: then the maps would be written to
  * the log. */
-START_TEST(a_log_in_the_place_of_the_output) {
+TEST(a_log_in_the_place_of_the_output) {
     char text[256];
     program = "charlm";
     ck_assert_int_eq(run("--text LICENSE --steps 1 --layers 1 --heads 8 --width 32 --context 32"
@@ -718,11 +708,10 @@ START_TEST(a_log_in_the_place_of_the_output) {
     slurp(path("log.csv"), text, sizeof text);
     ck_assert_msg(!strncmp(text, "step,loss\n1,", 12) && strlen(text) < 32, "the log: %s", text);
 }
-END_TEST
 
 /* charlm writes the same letters with and without the cache of keys and values, also beyond the
  * characters that it sees, drawn and always the most probable: with each of the two models. */
-START_TEST(a_cache_changes_no_letter) {
+LOOP_TEST(a_cache_changes_no_letter, 4) {
     static char first[PRINTED_SIZE];
     program = "charlm";
     flags = "--quiet --text LICENSE --steps 40 --batch 4 --lr 0.01 --layers 2 --heads 4 --width 16"
@@ -737,7 +726,6 @@ START_TEST(a_cache_changes_no_letter) {
     run(with(format("llama --top-k %d", _i / 2)));
     ck_assert_str_ne(out, first);
 }
-END_TEST
 
 /* ---- files of Tapehead ------------------------------------------------------------------------
  */
@@ -768,7 +756,7 @@ static void expect_found(int row, const char *started) {
 
 /* In another folder a program reads the files above its own. Without them it says where it has
  * looked. */
-START_TEST(finds_its_files_from_another_folder) {
+LOOP_TEST(finds_its_files_from_another_folder, NUM_READERS) {
     program = readers[_i].name;
     ck_assert_int_eq(shell("mkdir -p $D/tapehead/build $D/alone $D/here; for i in examples tensor"
                            " autograd nn; do ln -s \"$PWD/$i\" $D/tapehead/$i; done"),
@@ -789,26 +777,5 @@ START_TEST(finds_its_files_from_another_folder) {
                                         " program ../alone/%s: %s\n",
                                         program, readers[_i].file, program, readers[_i].advice));
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("programs");
-    add_loop_tests(add_program_case(suite, "trainers"), TRAINERS, trains,
-                   interrupted_without_a_file, a_rate_that_is_too_large, shows_on_a_terminal, shows,
-                   explains_what_it_had_learned, files_that_cannot_be_read,
-                   a_pipe_is_no_place_to_save);
-    TCase *tcase = add_program_case(suite, "programs");
-    add_loop_tests(tcase, NUM_PROGRAMS, help_names_every_flag, files_that_cannot_be_written,
-                   standard_output_that_cannot_be_written);
-    add_tests(tcase, version, what_is_no_file_twice, losses_that_are_none, a_file_of_one_letter,
-              a_text_is_not_saved_over, a_log_in_the_place_of_the_output);
-    tcase_add_loop_test(tcase, models_of_the_same_shapes, 0, COUNT(alike));
-    tcase_add_loop_test(tcase, flags_that_contradict_each_other, 0, COUNT(contradictions));
-    tcase_add_loop_test(tcase, explains_other_models, 0, 11);
-    tcase_add_loop_test(tcase, a_cache_changes_no_letter, 0, 4);
-    tcase_add_loop_test(tcase, finds_its_files_from_another_folder, 0, NUM_READERS);
-    TCase *longest = mark_long(add_program_case(suite, "long"));
-    add_loop_tests(longest, TRAINERS, goes_on_from_the_end, explains, too_large_for_a_page);
-    tcase_add_loop_test(longest, misuse, 0, NUM_PROGRAMS);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("programs"); }

@@ -40,7 +40,8 @@ static Gru *torchs_gru(const char *prefix) {
     return gru;
 }
 
-START_TEST(initial_values) {
+CASE("gru", .setup = load_golden, .teardown = free_golden)
+TEST(initial_values) {
     tensor_set_default_dtype(F32);
     tensor_manual_seed(7);
     Gru *gru = gru_new(3, 5);
@@ -51,7 +52,6 @@ START_TEST(initial_values) {
     nn_free(gru);
     tensor_set_default_dtype(F64);
 }
-END_TEST
 
 static void expect_gradients(Gru *gru, const char *direction) {
     for (ModuleSlot *p = NULL; nn_next_parameter(gru, "", &p);)
@@ -59,7 +59,7 @@ static void expect_gradients(Gru *gru, const char *direction) {
 }
 
 /* torch's states are 0 after the end of a sequence; ours go on, and nothing reads them. */
-START_TEST(both_directions_with_lengths) {
+TEST(both_directions_with_lengths) {
     Gru *forward = torchs_gru("forward.");
     Gru *backward = torchs_gru("backward.");
     Tensor *x = ag_requires_grad(tensor_clone(torchs("x")));
@@ -79,10 +79,9 @@ START_TEST(both_directions_with_lengths) {
     nn_free(forward);
     nn_free(backward);
 }
-END_TEST
 
 /* One step at a time, as in decoding, gives the states of all steps at once. */
-START_TEST(from_a_state) {
+TEST(from_a_state) {
     Gru *gru = torchs_gru("forward.");
     Tensor *x = torchs("x");
     Tensor *h = torchs("h");
@@ -97,9 +96,8 @@ START_TEST(from_a_state) {
     tape_end();
     nn_free(gru);
 }
-END_TEST
 
-START_TEST(an_error_before_the_gru_stays) {
+TEST(an_error_before_the_gru_stays) {
     Gru *gru = torchs_gru("forward.");
     tape_begin();
     tensor_fail("the first error");
@@ -108,7 +106,6 @@ START_TEST(an_error_before_the_gru_stays) {
     tape_end();
     nn_free(gru);
 }
-END_TEST
 
 /* ---- the dictionary ------------------------------------------------------------------------ */
 
@@ -130,7 +127,8 @@ static int words_in(Part part) {
     return n;
 }
 
-START_TEST(english) {
+CASE("dictionary")
+TEST(english) {
     read_words(ENGLISH, "knight");
     ck_assert_int_eq(d.num_words, 9617);
     ck_assert_int_eq(d.num_sounds, 1 + 39);
@@ -144,11 +142,10 @@ START_TEST(english) {
     ck_assert(abs(words_in(HELD_OUT) - 960) < 50 && abs(words_in(FINAL) - 960) < 50);
     dictionary_free(&d);
 }
-END_TEST
 
 /* For every pair of words with the same first four letters, by a way of its own: the file is sorted
  * by the alphabet, so a family is together. */
-START_TEST(no_family_is_on_both_sides) {
+TEST(no_family_is_on_both_sides) {
     read_words(ENGLISH, "taxi,house,water");
     int families = 1;
     for (int i = 1; i < d.num_in_file; i++) {
@@ -162,7 +159,6 @@ START_TEST(no_family_is_on_both_sides) {
     ck_assert_int_eq(families, 3289);
     dictionary_free(&d);
 }
-END_TEST
 
 static bool is_trained(const char *text) {
     bool found = false;
@@ -171,7 +167,7 @@ static bool is_trained(const char *text) {
     return found;
 }
 
-START_TEST(shown_words_are_not_trained_on) {
+TEST(shown_words_are_not_trained_on) {
     read_words(ENGLISH, "light");
     ck_assert(is_trained("house") && is_trained("houses") && is_trained("water"));
     const int trained = words_in(TRAINED);
@@ -190,17 +186,15 @@ START_TEST(shown_words_are_not_trained_on) {
     RELEASE(before, now);
     dictionary_free(&d);
 }
-END_TEST
 
 /* What is shown by default is never trained on, so showing it needs no other training. */
-START_TEST(the_default_words_change_nothing) {
+TEST(the_default_words_change_nothing) {
     read_words(ENGLISH, "daughter,light,knight,box,psychology,taxi");
     ck_assert_int_eq(words_in(SHOWN), 0);
     dictionary_free(&d);
 }
-END_TEST
 
-START_TEST(batches) {
+TEST(batches) {
     read_words(SMALL_WORDS, "xo");
     const Word *w = find_word("xo");
     const int64_t numbers[] = {d.shown[0], find_word("baxi") - d.word};
@@ -216,10 +210,9 @@ START_TEST(batches) {
     tape_end();
     dictionary_free(&d);
 }
-END_TEST
 
 /* Every word of a part comes once. */
-START_TEST(parts) {
+TEST(parts) {
     static int seen[9617];
     read_words(ENGLISH, "light");
     tape_begin_no_grad();
@@ -236,7 +229,6 @@ START_TEST(parts) {
     ck_assert_int_eq(n, words_in(FINAL));
     dictionary_free(&d);
 }
-END_TEST
 
 /* ---- alignments ---------------------------------------------------------------------------- */
 
@@ -255,7 +247,8 @@ static void expect_alignment(const char *text, const char *letters) {
     ck_assert_msg(strcmp(found, letters) == 0, "%s: %s, not %s", text, found, letters);
 }
 
-START_TEST(plain_alignments) {
+CASE("alignment")
+TEST(plain_alignments) {
     read_words(ENGLISH, "light");
     alignment_learn(&alignment, &d);
     expect_alignment("bad", "bad");
@@ -269,11 +262,10 @@ START_TEST(plain_alignments) {
     expect_alignment("thing", "tin"); /* a sound of two letters is at the first */
     dictionary_free(&d);
 }
-END_TEST
 
 /* The two letters of a double letter are alike, so the alignments are equal: the first one says the
  * sound. */
-START_TEST(double_letters) {
+TEST(double_letters) {
     int letter[WORD_MAX], doubles = 0;
     read_words(ENGLISH, "light");
     alignment_learn(&alignment, &d);
@@ -290,10 +282,9 @@ START_TEST(double_letters) {
     ck_assert_int_gt(doubles, 1000);
     dictionary_free(&d);
 }
-END_TEST
 
 /* p(sound | letter) sums to 1, and most of it is where it belongs. */
-START_TEST(probabilities) {
+TEST(probabilities) {
     read_words(SMALL_WORDS, "xo");
     alignment_learn(&alignment, &d);
     for (int l = 1; l < LETTERS; l++) {
@@ -307,11 +298,10 @@ START_TEST(probabilities) {
     ck_assert_double_gt(exp(alignment.log_p['h' - 'a' + 1][0]), 0.98);
     dictionary_free(&d);
 }
-END_TEST
 
 /* ---- the letter table ---------------------------------------------------------------------- */
 
-START_TEST(the_table_reads_letter_by_letter) {
+TEST(the_table_reads_letter_by_letter) {
     LetterTable table;
     uint8_t sound[MOST_SAID];
     read_words(SMALL_WORDS, "xo");
@@ -327,7 +317,6 @@ START_TEST(the_table_reads_letter_by_letter) {
     letter_table_free(&table);
     dictionary_free(&d);
 }
-END_TEST
 
 /* ---- the model ----------------------------------------------------------------------------- */
 
@@ -341,8 +330,9 @@ static EncoderDecoder *begin_model(int kind) {
     return net;
 }
 
+CASE("model")
 /* Greedy decoding, one sound at a time, says what the model says if it is given these sounds. */
-START_TEST(decoding) {
+LOOP_TEST(decoding, COUNT(kinds)) {
     read_words(SMALL_WORDS, "babu,pathetho,x");
     EncoderDecoder *net = begin_model(_i);
     int64_t said[3 * MOST_SAID], before[3 * (MOST_SAID + 1)] = {0};
@@ -375,10 +365,9 @@ START_TEST(decoding) {
     nn_free(net);
     dictionary_free(&d);
 }
-END_TEST
 
 /* What stands after the end of a word in a batch changes nothing. */
-START_TEST(a_word_is_the_same_alone) {
+LOOP_TEST(a_word_is_the_same_alone, COUNT(kinds)) {
     read_words(SMALL_WORDS, "babu,pathetho");
     EncoderDecoder *net = begin_model(_i);
     int64_t numbers[] = {d.shown[0], find_word("baxi") - d.word};
@@ -399,7 +388,6 @@ START_TEST(a_word_is_the_same_alone) {
     nn_free(net);
     dictionary_free(&d);
 }
-END_TEST
 
 static Tensor *loss_of_parameters(Tensor **in, void *context) {
     (void)in;
@@ -409,7 +397,7 @@ static Tensor *loss_of_parameters(Tensor **in, void *context) {
 }
 
 /* Every parameter learns: difference quotients agree with the gradients of the whole model. */
-START_TEST(gradients) {
+LOOP_TEST(gradients, COUNT(kinds)) {
     Tensor *parameter[32];
     int n = 0;
     read_words(SMALL_WORDS, "xo");
@@ -427,7 +415,6 @@ START_TEST(gradients) {
     nn_free(net);
     dictionary_free(&d);
 }
-END_TEST
 
 /* ---- the score ----------------------------------------------------------------------------- */
 
@@ -435,7 +422,8 @@ static int distance(const char *a, const char *b) {
     return edit_distance((const uint8_t *)a, (int)strlen(a), (const uint8_t *)b, (int)strlen(b));
 }
 
-START_TEST(edits) {
+CASE("score")
+TEST(edits) {
     ck_assert_int_eq(distance("", ""), 0);
     ck_assert_int_eq(distance("abc", "abc"), 0);
     ck_assert_int_eq(distance("", "abc"), 3);
@@ -445,11 +433,10 @@ START_TEST(edits) {
     ck_assert_int_eq(distance("bc", "abc"), 1);
     ck_assert_int_eq(distance("abcd", "dcba"), 4);
 }
-END_TEST
 
 /* Equal weights look at the first letter, never to the left, and each letter gets 1 / n of each
  * sound. */
-START_TEST(the_score_of_a_mean) {
+TEST(the_score_of_a_mean) {
     LetterTable table;
     double words = 0, right = 0, sounds = 0, on = 0, first = 0, diagonal = 0;
     int letter[WORD_MAX];
@@ -484,13 +471,13 @@ START_TEST(the_score_of_a_mean) {
     letter_table_free(&table);
     dictionary_free(&d);
 }
-END_TEST
 
 /* ---- the program --------------------------------------------------------------------------- */
 
 #define SMALL "--threads 1 --quiet --words " SMALL_WORDS " --batch 8 --hidden 8 --steps 3 "
 
-START_TEST(shows_any_spelling) {
+PROGRAM_CASE("program")
+TEST(shows_any_spelling) {
     ck_assert_int_eq(run(SMALL "--show baxi"), 1);
     ck_assert_int_eq(strncmp(out, "baxi       ", 11), 0);
     ck_assert_ptr_nonnull(strstr(out, "   (the dictionary: B AA K S IY)\n"));
@@ -501,9 +488,8 @@ START_TEST(shows_any_spelling) {
     run(SMALL "--show abcdefghijklmnopqrstuvwxyzabcd --plot $D/a.svg"); /* 30 letters */
     ck_assert_str_eq(complaints, "");
 }
-END_TEST
 
-START_TEST(refuses_what_is_no_word) {
+TEST(refuses_what_is_no_word) {
     static const char *const no_words[][2] = {
         {"it-s", "\"it-s\" does not begin with a word of 1 to 30 letters a to z"},
         {"42", "\"42\" does not begin with a word"},
@@ -516,9 +502,8 @@ START_TEST(refuses_what_is_no_word) {
         ck_assert_str_eq(out, "");
     }
 }
-END_TEST
 
-START_TEST(refuses_what_is_no_dictionary) {
+TEST(refuses_what_is_no_dictionary) {
     static const char *const files[][2] = {
         {"knight\n", ":1: \"knight\": the word has no sound"},
         {"# a\n\nknight N AY T\nKN1GHT N AY T\n",
@@ -533,10 +518,9 @@ START_TEST(refuses_what_is_no_dictionary) {
         expect_failure(SMALL "--words $D/words --show x", files[i][1]);
     }
 }
-END_TEST
 
 /* A line that is too long is not two lines, and what follows a byte 0 is not lost. */
-START_TEST(refuses_lines_that_it_cannot_hold) {
+TEST(refuses_lines_that_it_cannot_hold) {
     ck_assert_int_eq(shell("{ echo 'a K'; printf '# %0600d\\n' 0; } >$D/words"), 0);
     expect_failure(SMALL "--words $D/words --show x",
                    ":2: the line has more than 510 bytes, or a byte 0");
@@ -552,20 +536,18 @@ START_TEST(refuses_lines_that_it_cannot_hold) {
                    ":64: \"ab S64\": a sound has more than 7 bytes,"
                    " or there are more than 63 different sounds");
 }
-END_TEST
 
 /* Lines may end as on Windows, and the order of the words does not matter for families. */
-START_TEST(reads_lines_of_any_system) {
+TEST(reads_lines_of_any_system) {
     ck_assert_int_eq(shell("sed 's/$/\r/' " SMALL_WORDS " >$D/windows"), 0);
     run(SMALL "--show baxi");
     const char *before = copy_of_output();
     run(SMALL "--show baxi --words $D/windows");
     ck_assert_str_eq(out, before);
 }
-END_TEST
 
 /* What was not trained to its end is shown, and not measured. */
-START_TEST(after_ctrl_c) {
+TEST(after_ctrl_c) {
     ck_assert_int_eq(run_interrupted("--threads 1 --words " SMALL_WORDS
                                      " --hidden 8 --steps 100000 "
                                      "--every 1 --show baxi --plot $D/a.svg --final"),
@@ -574,19 +556,17 @@ START_TEST(after_ctrl_c) {
     ck_assert_ptr_null(strstr(out, "final"));
     ck_assert_ptr_null(strstr(out, "letters  words"));
 }
-END_TEST
 
 /* Without attention there are no looks to expect, and no page. */
-START_TEST(without_attention) {
+TEST(without_attention) {
     ck_assert_int_eq(run(SMALL "--attention last"), 1);
     ck_assert_ptr_nonnull(strstr(out, "\nexpect  words right"));
     ck_assert_ptr_null(strstr(out, "\nexpect  looks"));
     ck_assert_int_eq(run(SMALL "--attention additive"), 1);
     ck_assert_ptr_nonnull(strstr(out, "\nexpect  looks"));
 }
-END_TEST
 
-START_TEST(another_part) {
+TEST(another_part) {
     run(SMALL "--save $D/model");
     const char *before = copy_of_output();
     run(SMALL "--load $D/model --final");
@@ -596,35 +576,16 @@ START_TEST(another_part) {
     run(SMALL "--load $D/model --show zzz,qqq,bakixyz"); /* none is trained on */
     ck_assert_str_eq(complaints, "");
 }
-END_TEST
 
 /* The looks find the letters, though the loss knows only sounds. */
-START_TEST(learns_to_look) {
+TEST(learns_to_look) {
     run(SMALL "--steps 1000 --hidden 16 --batch 16 --lr 0.01 --dropout 0");
     ck_assert_double_lt(number_after("expect  sounds wrong"), 0.11);
     ck_assert_double_ge(number_after("alignment's letter"), 0.9);
     ck_assert_double_ge(number_after("go left"), 0.97);
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("pronounce");
-    add_tests(add_case(suite, "gru", load_golden, free_golden), initial_values,
-              both_directions_with_lengths, from_a_state, an_error_before_the_gru_stays);
-    TCase *tcase = add_framed_case(suite, "dictionary");
-    add_tests(tcase, english, no_family_is_on_both_sides, shown_words_are_not_trained_on,
-              the_default_words_change_nothing, batches, parts);
-    tcase = add_framed_case(suite, "alignment");
-    add_tests(tcase, plain_alignments, double_letters, probabilities,
-              the_table_reads_letter_by_letter);
-    tcase = add_framed_case(suite, "model");
-    add_loop_tests(tcase, COUNT(kinds), decoding, a_word_is_the_same_alone, gradients);
-    tcase = add_framed_case(suite, "score");
-    add_tests(tcase, edits, the_score_of_a_mean);
-    tcase = add_program_case(suite, "program");
     program = "pronounce";
-    add_tests(tcase, shows_any_spelling, refuses_what_is_no_word, refuses_what_is_no_dictionary,
-              refuses_lines_that_it_cannot_hold, reads_lines_of_any_system, after_ctrl_c,
-              without_attention, another_part, learns_to_look);
-    return run_suite(suite);
+    return run_tests("pronounce");
 }

@@ -18,7 +18,8 @@ static int run_with(const char *mechanism, const char *arguments) {
 
 static double accuracy(void) { return number_after("expect  accuracy  "); }
 
-START_TEST(learns_with_both_mechanisms) {
+PROGRAM_CASE("program")
+TEST(learns_with_both_mechanisms) {
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(run_with(mechanisms[i], "--steps 0"), 1);
         ck_assert_double_lt(accuracy(), 0.5);
@@ -30,17 +31,15 @@ START_TEST(learns_with_both_mechanisms) {
         ck_assert_double_lt(number_after("\n60,"), 0.01);
     }
 }
-END_TEST
 
 /* A mean that does not depend on the question knows one value in n. All weights of a sequence are
  * equal, so the first is the largest. */
-START_TEST(the_mean_is_no_memory) {
+TEST(the_mean_is_no_memory) {
     ck_assert_int_eq(run_with("mean", "--steps 300"), 1);
     ck_assert_double_lt(accuracy(), 0.6);
     run_with("mean", "--quiet --steps 7 --explain $D/page.html");
     ck_assert_str_eq(complaints, "");
 }
-END_TEST
 
 /* The darkest cell of a row "f?|  @@  |" is below the f of "f:3" in the first line of labels:
  * values of one digit leave the letters there. */
@@ -66,17 +65,16 @@ static int check_maps(void) {
     return rows;
 }
 
-START_TEST(maps_show_the_asked_keys) {
+TEST(maps_show_the_asked_keys) {
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(run_with(mechanisms[i], ""), 0);
         ck_assert_ptr_nonnull(strstr(out, " pairs  "));
         ck_assert_int_ge(check_maps(), 4 * 2);
     }
 }
-END_TEST
 
 /* A third of the questions is about keys that stand again behind the end, with other values. */
-START_TEST(without_valid_lens_old_pairs_are_believed) {
+TEST(without_valid_lens_old_pairs_are_believed) {
     ck_assert_int_eq(run_with("dot", "--save $D/trained"), 0);
     ck_assert_ptr_nonnull(strstr(out, "//"));
     ck_assert_int_eq(run_with("dot", "--load $D/trained --no-mask"), 1);
@@ -85,25 +83,22 @@ START_TEST(without_valid_lens_old_pairs_are_believed) {
     ck_assert_int_eq(run_with("dot", "--no-mask"), 1);
     ck_assert(accuracy() > 2 / 3. && accuracy() < 0.95);
 }
-END_TEST
 
-START_TEST(finds_keys_in_longer_sequences) {
+TEST(finds_keys_in_longer_sequences) {
     ck_assert_int_eq(run_with("dot", "--pairs 2 --save $D/trained"), 0);
     ck_assert_int_eq(run_with("dot", "--pairs 6 --load $D/trained"), 0);
     ck_assert_int_ge(check_maps(), 4 * 3);
 }
-END_TEST
 
 /* In training the weight that matters is lost half of the time, and the answer is a guess then. */
-START_TEST(nothing_is_dropped_in_the_evaluation) {
+TEST(nothing_is_dropped_in_the_evaluation) {
     ck_assert_int_eq(run_with("dot", "--dropout 0.5 --log $D/log.csv"), 0);
     slurp(path("log.csv"), out, sizeof out);
     ck_assert_double_gt(number_after("\n60,"), 0.3);
 }
-END_TEST
 
 /* Dropout draws in every step, and additive attention drew its matrices before the first. */
-START_TEST(goes_on_where_it_was) {
+TEST(goes_on_where_it_was) {
     for (int i = 0; i < 2; i++) {
         run_with(mechanisms[i], "--quiet --dropout 0.2 --steps 0 --save $D/half");
         run_with(mechanisms[i], "--quiet --dropout 0.2 --steps 7 --load $D/half --save $D/half");
@@ -113,14 +108,8 @@ START_TEST(goes_on_where_it_was) {
         ck_assert_int_eq(shell("cmp $D/half $D/whole"), 0);
     }
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("recall");
-    TCase *tcase = add_program_case(suite, "program");
     program = "recall";
-    add_tests(tcase, learns_with_both_mechanisms, the_mean_is_no_memory, maps_show_the_asked_keys,
-              without_valid_lens_old_pairs_are_believed, finds_keys_in_longer_sequences,
-              nothing_is_dropped_in_the_evaluation, goes_on_where_it_was);
-    return run_suite(suite);
+    return run_tests("recall");
 }

@@ -39,7 +39,8 @@ static void check_maps(void) {
     }
 }
 
-START_TEST(learns) {
+PROGRAM_CASE("program")
+TEST(learns) {
     ck_assert_int_eq(run(SMALL "--steps 0"), 1);
     ck_assert_double_lt(right(), 0.1);
     ck_assert_double_lt(anti_diagonal(), 0.5);
@@ -48,11 +49,10 @@ START_TEST(learns) {
     ck_assert_double_ge(anti_diagonal(), 0.99);
     check_maps();
 }
-END_TEST
 
 /* If dropout removes the right weight of all heads, the answer is a guess among five. So the loss
  * falls to about p^H log 5, and not to 0. */
-START_TEST(dropout_leaves_a_loss) {
+TEST(dropout_leaves_a_loss) {
     static const char *const flags[] = {"--dropout 0.3 --heads 1", "--dropout 0.3 --heads 2"};
     static const double left[] = {0.3, 0.09};
     for (int i = 0; i < 2; i++) {
@@ -64,32 +64,25 @@ START_TEST(dropout_leaves_a_loss) {
         ck_assert_double_eq_tol(number_after("\n300,"), leaves, leaves / 4);
     }
 }
-END_TEST
 
 /* The fused path keeps no weights, so the program computes them for the measurement. */
-START_TEST(fused_is_the_same) {
+TEST(fused_is_the_same) {
     run(SMALL "--steps 60");
     const char *composed = copy_of_output();
     ck_assert_double_gt(number_after("mean weight there "), 0.1);
     run(SMALL "--steps 60 --fused");
     ck_assert_str_eq(out, composed);
 }
-END_TEST
 
 /* The model has learned to attend to 5 - i, not to n - 1 - i. */
-START_TEST(another_length_is_another_task) {
+TEST(another_length_is_another_task) {
     ck_assert_int_eq(run(SMALL "--quiet --save $D/six"), 0);
     ck_assert_int_eq(run(SMALL "--quiet --load $D/six --length 5"), 1);
     ck_assert_double_lt(anti_diagonal(), 0.3); /* row 0 has no key 5 to look at */
     ck_assert_double_lt(right(), 0.1);
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("reverse");
-    TCase *tcase = add_program_case(suite, "program");
     program = "reverse";
-    add_tests(tcase, learns, dropout_leaves_a_loss, fused_is_the_same,
-              another_length_is_another_task);
-    return run_suite(suite);
+    return run_tests("reverse");
 }
