@@ -133,10 +133,6 @@ TCase *add_framed_case(Suite *suite, const char *name) {
     return add_case(suite, name, frame_setup, frame_teardown);
 }
 
-void add_listed_tests(TCase *tcase, int times, const TTest *const *tests) {
-    for (; *tests; tests++) tcase_add_loop_test(tcase, *tests, 0, times);
-}
-
 int sampled(int n, int step) {
     const char *all = getenv("ALL");
     if (all && *all) return n;

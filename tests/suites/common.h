@@ -64,12 +64,6 @@ void frame_teardown(void);    /* fails if the test left memory, an error or an o
 /* Adds a case whose tests run between setup and teardown; framed: in the frame. */
 TCase *add_case(Suite *suite, const char *name, void (*setup)(void), void (*teardown)(void));
 TCase *add_framed_case(Suite *suite, const char *name);
-/* Adds tests to a case: add_tests(tcase, a_test, another_test). add_loop_tests runs each of them
- * with _i from 0 to times - 1. */
-#define add_tests(tcase, ...) add_loop_tests(tcase, 1, __VA_ARGS__)
-#define add_loop_tests(tcase, times, ...)                                                          \
-    add_listed_tests(tcase, times, (const TTest *const[]){__VA_ARGS__, NULL})
-void add_listed_tests(TCase *tcase, int times, const TTest *const *tests);
 /* How many of n: all with ALL=1, else every step-th, from the first. */
 int sampled(int n, int step);
 /* Says what this machine cannot test; the last lines of make test repeat it. */

@@ -121,7 +121,8 @@ static bool is_same(const Again *a, const Again *b) {
     return same;
 }
 
-START_TEST(fair_questions) {
+CASE("again")
+LOOP_TEST(fair_questions, AGAIN_KINDS) {
     static Again drawn[SEEDS];
     int different = 0;
     for (int seed = 0; seed < SEEDS; seed++) {
@@ -133,10 +134,9 @@ START_TEST(fair_questions) {
     }
     ck_assert_msg(different > 80, "kind %d: %d different questions", _i, different);
 }
-END_TEST
 
 /* The named mistakes are what their formulas give. */
-START_TEST(mistakes_have_their_values) {
+TEST(mistakes_have_their_values) {
     for (uint64_t seed = 0; seed < 10; seed++) {
         const Again q = draw(AGAIN_SOFTMAX, seed);
         const double p = q.tables[0].numbers[q.at], dA = q.tables[1].numbers[q.at];
@@ -148,12 +148,11 @@ START_TEST(mistakes_have_their_values) {
         ck_assert_int_eq((int)keep.mistakes[0].value & ~(int)keep.answer, 0); /* some are missing */
     }
 }
-END_TEST
 
 /* ---- the library's own backward -------------------------------------------------------------- */
 
 /* Softmax composed of exp, sum and division; a product's gradient by a loss. */
-START_TEST(answers_by_other_ops) {
+TEST(answers_by_other_ops) {
     for (uint64_t seed = 0; seed < 10; seed++) {
         const Again q = draw(AGAIN_SOFTMAX, seed), p = draw(AGAIN_PRODUCT, seed);
         tape_begin();
@@ -172,7 +171,6 @@ START_TEST(answers_by_other_ops) {
         tape_end();
     }
 }
-END_TEST
 
 /* ---- the lessons ----------------------------------------------------------------------------- */
 
@@ -180,7 +178,7 @@ static const char *const lessons[] = {"2", "3", "3b", "4", "5", "6"};
 static const char *const about[] = {"1", "2", "3", "3b", "4", "5"};
 
 /* The first question is about the lesson before, the second about that or an earlier one. */
-START_TEST(questions_of_lessons) {
+TEST(questions_of_lessons) {
     Again q[AGAIN_MOST];
     ck_assert_int_eq(again_draw(1, 'a', 0, q), 0);
     ck_assert_int_eq(again_draw(7, 'a', 0, q), 0);
@@ -192,10 +190,9 @@ START_TEST(questions_of_lessons) {
             ck_assert(!is_same(&q[0], &q[1]));
         }
 }
-END_TEST
 
 /* No two questions that a page with all lessons has recorded are the same. */
-START_TEST(recorded_questions) {
+TEST(recorded_questions) {
     char asked[2 * COUNT(lessons)][600] = {{0}};
     int n = 0;
     char *text = lessons_as_json(1, LESSONS, (LessonOptions){.dropout = -1, .seed = LESSON_SEED});
@@ -211,9 +208,8 @@ START_TEST(recorded_questions) {
     free(read);
     free(text);
 }
-END_TEST
 
-START_TEST(requests) {
+TEST(requests) {
     for (int i = 0; i < COUNT(lessons); i++) {
         const Json *again = json_get(ask(format("lesson %s\nagain 17", lessons[i])), "again");
         ck_assert_int_eq(again->count, 2);
@@ -230,13 +226,5 @@ START_TEST(requests) {
                      "again is \"-1\": it must be a seed, an integer that is not negative");
     ask_no_more();
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("again");
-    TCase *tcase = add_framed_case(suite, "again");
-    add_loop_tests(tcase, AGAIN_KINDS, fair_questions);
-    add_tests(tcase, mistakes_have_their_values, answers_by_other_ops, questions_of_lessons,
-              recorded_questions, requests);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("again"); }

@@ -152,8 +152,9 @@ static void compare_with_differences(const Exercise *e, const Call *c) {
     }
 }
 
+CASE("answer key")
 /* Exercise _i, on all calls with a dense dy but those whose arrays are large. */
-START_TEST(right_results_agree_with_differences) {
+LOOP_TEST(right_results_agree_with_differences, OURS) {
     const Exercise *e = exercise_list[_i];
     for (uint64_t seed = 7; seed < 9 && e->dy; seed++) {
         Calls calls = calls_draw(e, seed);
@@ -166,11 +167,10 @@ START_TEST(right_results_agree_with_differences) {
         calls_free(&calls);
     }
 }
-END_TEST
 
 /* Exercise 13 against the optimizer of nn: theta after each step, with a learning rate that
  * changes. */
-START_TEST(sgd_agrees_with_the_optimizer) {
+TEST(sgd_agrees_with_the_optimizer) {
     const Exercise *e = exercise(13);
     Calls calls = calls_draw(e, 7);
     Calls right = calls_copy(e, &calls);
@@ -203,7 +203,6 @@ START_TEST(sgd_agrees_with_the_optimizer) {
     calls_free(&calls);
     calls_free(&right);
 }
-END_TEST
 
 /* ---- mistakes ----------------------------------------------------------------------------------
  */
@@ -221,8 +220,9 @@ static bool differ(const Exercise *e, const Calls *x, const KnownMistake *a, con
     return false;
 }
 
+CASE("mistakes")
 /* For several seeds: each mistake is wrong, no two with different ids are the same. */
-START_TEST(mistakes_can_be_told_apart) {
+LOOP_TEST(mistakes_can_be_told_apart, OURS) {
     const Exercise *e = exercise_list[_i];
     for (uint64_t seed = 5; seed < 9; seed++) {
         Calls given = calls_draw(e, seed), right = calls_copy(e, &given), wrong[MOST_MISTAKES];
@@ -247,10 +247,9 @@ START_TEST(mistakes_can_be_told_apart) {
         calls_free(&right);
     }
 }
-END_TEST
 
 /* A mistake says what is computed and asks a question, by itself or by the list. */
-START_TEST(mistakes_have_their_words) {
+TEST(mistakes_have_their_words) {
     for (int number = 0; number < num_exercises; number++) {
         const Exercise *e = exercise_list[number];
         const char *end;
@@ -275,11 +274,10 @@ START_TEST(mistakes_have_their_words) {
         }
     }
 }
-END_TEST
 
 /* The right numbers of the stages are those of the library: what follows from them, by one product,
  * is the right output. */
-START_TEST(stages_lead_to_the_right_outputs) {
+TEST(stages_lead_to_the_right_outputs) {
     static const struct {
         int exercise, stage, input;
         bool transposed; /* the stage */
@@ -309,7 +307,6 @@ START_TEST(stages_lead_to_the_right_outputs) {
         calls_free(&calls);
     }
 }
-END_TEST
 
 /* Is a function defined in this text: does a line that is not indented have its name and a bracket,
  * and no semicolon at its end? Kernels are NAME(function)(...). */
@@ -331,7 +328,7 @@ static bool defines(const char *source, const char *function) {
 }
 
 /* Sizes of 1 are among the inputs. */
-START_TEST(exercises_are_complete) {
+TEST(exercises_are_complete) {
     for (int i = 0; i < num_exercises; i++) {
         bool one = false;
         for (const Sizes *s = exercise_list[i]->inputs; s->size[0]; s++)
@@ -339,11 +336,10 @@ START_TEST(exercises_are_complete) {
         ck_assert_msg(one, "%s has no size 1", exercise_list[i]->name);
     }
 }
-END_TEST
 
 /* Each function that a right answer names stands in the file that it names: "FILE, f and g, and
  * FILE, h". The other words are prose. */
-START_TEST(the_librarys_loops_are_where_it_says) {
+TEST(the_librarys_loops_are_where_it_says) {
     static const char *const prose = " the row of scale and backward its ops with n - 1 ";
     for (int i = 0; i < OURS; i++) {
         const char *name = exercise_list[i]->name;
@@ -368,12 +364,12 @@ START_TEST(the_librarys_loops_are_where_it_says) {
         free(source);
     }
 }
-END_TEST
 
 /* ---- submissions -------------------------------------------------------------------------------
  */
 
-START_TEST(empty_backwards) {
+CASE("submissions")
+TEST(empty_backwards) {
     static const char *const empty[] = {
         "void f(int n) {\n    /* your code */\n}\n",
         "void f(int n) {}",
@@ -406,7 +402,6 @@ START_TEST(empty_backwards) {
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)
         ck_assert_msg(!submission_is_empty(written[i], "f"), "%s", written[i]);
 }
-END_TEST
 
 static void expect_line(const char *messages, const char *line) {
     char found[128];
@@ -414,7 +409,7 @@ static void expect_line(const char *messages, const char *line) {
     ck_assert_str_eq(found, line);
 }
 
-START_TEST(what_a_compiler_says) {
+TEST(what_a_compiler_says) {
     char found[40];
     expect_line("", "the compiler gives no reason");
     expect_line("a/b.c: In function 'f':\na/b.c:3:5: error: expected ';'\n    x\n",
@@ -435,21 +430,5 @@ START_TEST(what_a_compiler_says) {
     submission_warning("y.c:1: error: no\n", found, sizeof found);
     ck_assert_str_eq(found, "");
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("backwards");
-    TCase *key = add_framed_case(suite, "answer key");
-    tcase_add_loop_test(key, right_results_agree_with_differences, 0, OURS);
-    tcase_add_test(key, sgd_agrees_with_the_optimizer);
-    TCase *mistakes = add_framed_case(suite, "mistakes");
-    tcase_add_loop_test(mistakes, mistakes_can_be_told_apart, 0, OURS);
-    tcase_add_test(mistakes, mistakes_have_their_words);
-    tcase_add_test(mistakes, stages_lead_to_the_right_outputs);
-    tcase_add_test(mistakes, exercises_are_complete);
-    tcase_add_test(mistakes, the_librarys_loops_are_where_it_says);
-    TCase *submissions = add_framed_case(suite, "submissions");
-    tcase_add_test(submissions, empty_backwards);
-    tcase_add_test(submissions, what_a_compiler_says);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("backwards"); }

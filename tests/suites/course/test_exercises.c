@@ -153,8 +153,10 @@ static const Json *test_named(const char *file) {
     ck_abort_msg("there is no mark for %s", file);
 }
 
+/* A loop without an end computes for 10 seconds: minutes, on a busy machine. */
+PROGRAM_CASE("answers", .seconds = 600, .is_long = true)
 /* Round r takes answer r of each exercise, makes a submission of these, and compares all marks. */
-START_TEST(answers_alone_are_marked_rightly) {
+LOOP_TEST(answers_alone_are_marked_rightly, ALONE) {
     char only[64] = "", mark[EXERCISES][128];
     int chosen[EXERCISES], n = 0;
     for (int i = 0; i < EXERCISES; i++) {
@@ -175,13 +177,11 @@ START_TEST(answers_alone_are_marked_rightly) {
     }
     free(tree);
 }
-END_TEST
 
-START_TEST(every_answer_is_in_a_round) {
+TEST(every_answer_is_in_a_round) {
     char mark[128];
     for (int i = 0; i < EXERCISES; i++) ck_assert_ptr_null(answer_alone(i, ALONE, mark));
 }
-END_TEST
 
 /* The first answer of each exercise is right. */
 static void submit_right_answers(void) {
@@ -189,7 +189,7 @@ static void submit_right_answers(void) {
     for (int i = 0; i < EXERCISES; i++) submit(i, answer(i, 0, mark));
 }
 
-START_TEST(all_right) {
+TEST(all_right) {
     submit_right_answers();
     ck_assert_int_eq(mark_folder("--seed 3 --only " ALL), 0);
     ck_assert_ptr_nonnull(strstr(out, "\n16 of 16 are right.\n16 passed, 0 failed\n"));
@@ -199,10 +199,10 @@ START_TEST(all_right) {
     ck_assert_int_eq(json_integer(tree, "score", 0), 16);
     free(tree);
 }
-END_TEST
 
+PROGRAM_CASE("results")
 /* The fields and types that Gradescope's documentation names. */
-START_TEST(results_are_as_gradescope_reads_them) {
+TEST(results_are_as_gradescope_reads_them) {
     submit(2, "@");
     mark_folder("--only 3,4");
     ck_assert_str_eq(json_text(tree, "output", ""), "0 of 2 are right (seed 7).");
@@ -219,19 +219,17 @@ START_TEST(results_are_as_gradescope_reads_them) {
     ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 1), "result"), "empty");
     free(tree);
 }
-END_TEST
 
 /* A file that is not there counts as empty, and so does one as it is given to the students. */
-START_TEST(nothing_is_there) {
+TEST(nothing_is_there) {
     ck_assert_int_eq(run("--submission $D --only " ALL), 1);
     ck_assert_ptr_nonnull(strstr(out, "\n 9 cross_entropy      empty\n"));
     ck_assert_ptr_nonnull(strstr(out, "\n0 of 16 are right. Next: 1, "));
     ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 16 failed\n"));
 }
-END_TEST
 
 /* A file that has the number and the letter of an exercise is meant for that one alone. */
-START_TEST(files_with_another_name) {
+TEST(files_with_another_name) {
     put(path("07B-solution.c"), "");
     ck_assert_int_eq(run("--submission $D --only 7,7b"), 1);
     ck_assert_ptr_nonnull(strstr(out, " 7 linear             empty\n7b mean_variance      empty    "
@@ -245,10 +243,9 @@ START_TEST(files_with_another_name) {
     ck_assert_ptr_nonnull(
         strstr(out, " attention.c is there; 11_attention.c is not (from scratch? --scratch\n"));
 }
-END_TEST
 
 /* The students' files compile without a warning: with a body in place of "your code". */
-START_TEST(the_files_of_the_students_compile) {
+TEST(the_files_of_the_students_compile) {
     for (int i = 0; i < EXERCISES; i++) {
         char line[256];
         snprintf(line, sizeof line,
@@ -265,10 +262,9 @@ START_TEST(the_files_of_the_students_compile) {
     }
     free(tree);
 }
-END_TEST
 
 /* The two numbers of the mark's first line differ in what is printed. */
-START_TEST(the_worst_numbers_differ_in_print) {
+TEST(the_worst_numbers_differ_in_print) {
     submit(
         3,
         "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
@@ -281,10 +277,9 @@ START_TEST(the_worst_numbers_differ_in_print) {
     ck_assert_str_ne(yours, right);
     free(tree);
 }
-END_TEST
 
 /* What is said of a right answer, too; and no 0 is printed with a sign. */
-START_TEST(a_right_answer_is_printed) {
+TEST(a_right_answer_is_printed) {
     char mark[128];
     const char *body = answer(9 - 1, 0, mark);
     for (int r = 1; !strstr(mark, "differences of the loss"); r++) body = answer(9 - 1, r, mark);
@@ -303,7 +298,6 @@ START_TEST(a_right_answer_is_printed) {
     ck_assert_ptr_null(strstr(out, " -0 "));
     ck_assert_ptr_null(strstr(out, "+0,"));
 }
-END_TEST
 
 /* The output of the only test in results.json. */
 static const char *output_of(const char *arguments) {
@@ -311,7 +305,7 @@ static const char *output_of(const char *arguments) {
     return json_text(json_at(json_get(tree, "tests"), 0), "output", "");
 }
 
-START_TEST(what_is_missing) {
+TEST(what_is_missing) {
     submit(3, "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {"
               "double dot(int n); dx[0] = dot(n); }\n");
     ck_assert_ptr_nonnull(
@@ -325,12 +319,12 @@ START_TEST(what_is_missing) {
                "\nA backward gets only what is in its parentheses; does it need x?\n"));
     free(tree);
 }
-END_TEST
 
 /* ---- the command line --------------------------------------------------------------------------
  */
 
-START_TEST(command_lines) {
+PROGRAM_CASE("command line", .seconds = 600)
+TEST(command_lines) {
     expect_misuse("--solution");
     ck_assert_ptr_nonnull(strstr(complaints, "there is no --solution"));
     expect_misuse("--only 99");
@@ -358,9 +352,8 @@ START_TEST(command_lines) {
     run("--submission $D --only 4 --seed 9");
     ck_assert_ptr_nonnull(strstr(out, "(build/exercises 4 --seed 9 shows the arrays)"));
 }
-END_TEST
 
-START_TEST(a_number_alone_shows_the_arrays) {
+TEST(a_number_alone_shows_the_arrays) {
     submit(
         3,
         "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {\n"
@@ -373,10 +366,9 @@ START_TEST(a_number_alone_shows_the_arrays) {
     ck_assert_ptr_nonnull(strstr(out, "explain.html#2/b3.0"));
     ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 1 failed\n"));
 }
-END_TEST
 
 /* What is printed belongs to the arrays that are shown: n, the steps of 13, and a crash. */
-START_TEST(what_the_function_prints) {
+TEST(what_the_function_prints) {
     submit(
         3,
         "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
@@ -405,11 +397,10 @@ START_TEST(what_the_function_prints) {
     ck_assert_ptr_nonnull(
         strstr(out, "On the input where it stopped the function printed:\n    here\n"));
 }
-END_TEST
 
 /* Where the rule is explained. The lesson of 4 shows the result, so it is named after an attempt.
  */
-START_TEST(the_lessons) {
+TEST(the_lessons) {
     char mark[128];
     ck_assert_int_eq(run("--submission $D 2,4,10,13"), 1);
     ck_assert_ptr_nonnull(strstr(out, "open explain.html#6/b7.2 in a browser,\n"));
@@ -422,10 +413,9 @@ START_TEST(the_lessons) {
     run("--submission $D 4");
     ck_assert_ptr_nonnull(strstr(out, "--lesson 2: step b3.0 (it shows the result)\n"));
 }
-END_TEST
 
 /* Each exercise names a step that is there, and the index of make demo has the same address. */
-START_TEST(each_lesson_is_there) {
+LOOP_TEST(each_lesson_is_there, EXERCISES) {
     static char index[1 << 16];
     char numbers[32], line[192], address[64], escaped[96], program_line[128], step[16], mark[128];
     FILE *file = fopen("examples/index.html", "rb");
@@ -455,10 +445,10 @@ START_TEST(each_lesson_is_there) {
     ck_assert_int_eq(run(line), 0);
     program = "exercises";
 }
-END_TEST
 
+PROGRAM_CASE("training", .is_long = true)
 /* The one answer that is waited for; in a terminal somebody who waits is told for what. */
-START_TEST(a_loop_without_an_end) {
+TEST(a_loop_without_an_end) {
     submit(
         3,
         "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) { for (;;) dx[0] = n; }\n");
@@ -474,9 +464,9 @@ START_TEST(a_loop_without_an_end) {
     check_mark("timeout", json_at(json_get(tree, "tests"), 0));
     free(tree);
 }
-END_TEST
 
-START_TEST(the_compiler) {
+PROGRAM_CASE("command line", .seconds = 600)
+TEST(the_compiler) {
     submit_right_answers();
     ck_assert_int_eq(run_line("CC='cc -O2'", "--submission $D 4"), 0);
     ck_assert_int_eq(run_line("CC=nothing-here", "--submission $D 4"), 1);
@@ -486,17 +476,15 @@ START_TEST(the_compiler) {
     ck_assert_int_eq(run_line("TMPDIR=$D/nowhere", "--submission $D 4"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, "TMPDIR"));
 }
-END_TEST
 
 /* Folders with spaces and quotes, and one that looks like a flag; no file is left behind. */
-START_TEST(odd_folders) {
+TEST(odd_folders) {
     submit_right_answers();
     ck_assert_int_eq(
         shell("mkdir \"$D/a 'folder\" \"$D/tmp\" && cp $D/04_softmax.c \"$D/a 'folder/\""), 0);
     ck_assert_int_eq(run_line("TMPDIR=$D/tmp", "--submission \"$D/a 'folder\" 4"), 0);
     ck_assert_int_eq(shell("[ -z \"$(ls -A $D/tmp)\" ]"), 0);
 }
-END_TEST
 
 /* ---- a class ------------------------------------------------------------------------------------
  */
@@ -525,7 +513,7 @@ static void make_class(void) {
         0);
 }
 
-START_TEST(a_class) {
+TEST(a_class) {
     static const char table[] = "student,03_product,04_softmax,points,mistake,stage\n"
                                 "\"Ada, A\",right,right,2,,\n"
                                 "bob,empty,wrong,0,04_softmax: no_sum,\n"
@@ -555,10 +543,9 @@ START_TEST(a_class) {
     expect_misuse("--class $D/class --json $D/results.json");
     expect_misuse("--csv $D/marks.csv");
 }
-END_TEST
 
 /* An id can have two rows, which compute different things: each student's is counted as its own. */
-START_TEST(a_class_with_two_mistakes_of_one_id) {
+TEST(a_class_with_two_mistakes_of_one_id) {
     static const char *const students[] = {"ada", "bob"};
     char mark[128];
     const char *body = answer(11, 0, mark);
@@ -568,14 +555,14 @@ START_TEST(a_class_with_two_mistakes_of_one_id) {
     ck_assert_int_eq(occurrences(out, "  1 student, 12_self_attention: dx_overwritten\n"), 2);
     ck_assert_int_eq(occurrences(out, "dx = dV wv"), 1);
 }
-END_TEST
 
 /* ---- training, and finding an input
  * -------------------------------------------------------------- */
 
+PROGRAM_CASE("training", .is_long = true)
 /* The functions of recall's model, right: the losses of the student and of the library are equal.
  */
-START_TEST(right_functions_train_as_the_library_does) {
+TEST(right_functions_train_as_the_library_does) {
     submit_right_answers();
     ck_assert_int_eq(run("--submission $D --train"), 0);
     ck_assert_ptr_nonnull(
@@ -585,9 +572,8 @@ START_TEST(right_functions_train_as_the_library_does) {
     const char *first = strstr(out, "The losses are equal to the last digit.");
     ck_assert(first && strstr(first + 1, "The losses are equal to the last digit."));
 }
-END_TEST
 
-START_TEST(a_wrong_function_trains_otherwise) {
+TEST(a_wrong_function_trains_otherwise) {
     char mark[128];
     submit(8, answer(8, 3, mark)); /* no_onehot: the loss does not fall */
     ck_assert_str_eq(mark, "wrong no_onehot");
@@ -606,10 +592,10 @@ START_TEST(a_wrong_function_trains_otherwise) {
     ck_assert_int_eq(run("--submission $D --train"), 1);
     ck_assert_ptr_nonnull(strstr(out, "Write one of these functions first."));
 }
-END_TEST
 
+PROGRAM_CASE("find")
 /* Wrong answers get a hint, and what cannot be read is asked again. */
-START_TEST(finding_inputs) {
+TEST(finding_inputs) {
     ck_assert_int_eq(
         run_line(
             "printf '%s\\n' '1 1 1' '1 2 3' 0 '1 2 x' '1, 2, 3' '1 0 0' 'dx[7]' 'dx[1]' '1 2 3' 3 -1 1 2 "
@@ -627,7 +613,6 @@ START_TEST(finding_inputs) {
     ck_assert_int_eq(run("--find </dev/null"), 1);
     ck_assert_ptr_nonnull(strstr(out, "\n0 of 3 found.\n"));
 }
-END_TEST
 
 /* Copies the code that --find shows, and marks it: it is the mistake that it should be. */
 static void mark_shown(int exercise, const char *function, const char *id) {
@@ -643,7 +628,7 @@ static void mark_shown(int exercise, const char *function, const char *id) {
     free(tree);
 }
 
-START_TEST(what_find_shows_is_what_it_computes) {
+TEST(what_find_shows_is_what_it_computes) {
     static const struct {
         int exercise;
         const char *function, *id;
@@ -657,57 +642,19 @@ START_TEST(what_find_shows_is_what_it_computes) {
         mark_shown(shown[i].exercise, shown[i].function, shown[i].id);
     }
 }
-END_TEST
 
 /* exp(1000) is infinite: the code that is shown subtracts the maximum, and so does what is
  * computed.
  */
-START_TEST(find_computes_what_it_shows_for_large_numbers) {
+TEST(find_computes_what_it_shows_for_large_numbers) {
     run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' 0 1 0 |", "--find");
     ck_assert_ptr_nonnull(strstr(out, "sum += exp(x[j] - max);"));
     ck_assert_ptr_nonnull(strstr(out, "dx[0] is 0, and should be 0.\n"));
     run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' -1 1 0 |", "--find");
     ck_assert_ptr_nonnull(strstr(out, "Right: dx[0] is +1 here, and should be 0.\n"));
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("exercises");
     program = "exercises";
-    /* A loop without an end computes for 10 seconds: minutes, on a busy machine. */
-    enum { MINUTES = 600 };
-    TCase *answers = add_program_case(suite, "answers");
-    tcase_set_timeout(answers, MINUTES);
-    mark_long(answers);
-    tcase_add_loop_test(answers, answers_alone_are_marked_rightly, 0, ALONE);
-    tcase_add_test(answers, every_answer_is_in_a_round);
-    tcase_add_test(answers, all_right);
-    TCase *results = add_program_case(suite, "results");
-    tcase_add_test(results, results_are_as_gradescope_reads_them);
-    tcase_add_test(results, nothing_is_there);
-    tcase_add_test(results, files_with_another_name);
-    tcase_add_test(results, the_files_of_the_students_compile);
-    tcase_add_test(results, the_worst_numbers_differ_in_print);
-    tcase_add_test(results, a_right_answer_is_printed);
-    tcase_add_test(results, what_is_missing);
-    TCase *line = add_program_case(suite, "command line");
-    tcase_set_timeout(line, MINUTES);
-    tcase_add_test(line, command_lines);
-    tcase_add_test(line, a_number_alone_shows_the_arrays);
-    tcase_add_test(line, what_the_function_prints);
-    tcase_add_test(line, the_lessons);
-    tcase_add_loop_test(line, each_lesson_is_there, 0, EXERCISES);
-    tcase_add_test(line, the_compiler);
-    tcase_add_test(line, odd_folders);
-    add_tests(line, a_class, a_class_with_two_mistakes_of_one_id);
-    TCase *training = add_program_case(suite, "training");
-    mark_long(training);
-    tcase_add_test(training, right_functions_train_as_the_library_does);
-    tcase_add_test(training, a_loop_without_an_end);
-    tcase_add_test(training, a_wrong_function_trains_otherwise);
-    TCase *find = add_program_case(suite, "find");
-    tcase_add_test(find, finding_inputs);
-    tcase_add_test(find, what_find_shows_is_what_it_computes);
-    tcase_add_test(find, find_computes_what_it_shows_for_large_numbers);
-    return run_suite(suite);
+    return run_tests("exercises");
 }

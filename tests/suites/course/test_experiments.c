@@ -211,7 +211,8 @@ static void measure(const double *q, const double *k, const double *dy, int d, d
     measured[2] = lengths[R / 2];
 }
 
-START_TEST(root_of_d) {
+CASE("experiments")
+LOOP_TEST(root_of_d, SEEDS) {
     static double q[R * LONGEST], k[R * N * LONGEST], dy[R * N];
     double before = 0, alike = 1;
     tensor_manual_seed(1);
@@ -249,9 +250,8 @@ START_TEST(root_of_d) {
     }
     close_lesson();
 }
-END_TEST
 
-START_TEST(key_bias) {
+LOOP_TEST(key_bias, SEEDS) {
     double dk[MOST];
     open_seed(2, _i);
     const Json *e = experiment("bias");
@@ -280,7 +280,6 @@ START_TEST(key_bias) {
     }
     close_lesson();
 }
-END_TEST
 
 /* Lesson 3: [pad] is key 0, or the last one; the causal mask hides what comes later. */
 static void mask_padding(Head *h, int pad) {
@@ -288,7 +287,7 @@ static void mask_padding(Head *h, int pad) {
         for (int j = 0; j < h->K; j++) h->keep[i * h->K + j] = j != pad && j <= i;
 }
 
-START_TEST(masks) {
+LOOP_TEST(masks, SEEDS) {
     enum {
         ROW = 2,
         MOVED = 3
@@ -328,9 +327,8 @@ START_TEST(masks) {
     }
     close_lesson();
 }
-END_TEST
 
-START_TEST(padding) {
+LOOP_TEST(padding, SEEDS) {
     open_seed(3, _i);
     const Json *e = experiment("padding");
     Head h = read_head();
@@ -353,7 +351,6 @@ START_TEST(padding) {
     }
     close_lesson();
 }
-END_TEST
 
 /* Lesson 4: x in four uses, and the three matrices times a number. */
 typedef struct {
@@ -393,7 +390,7 @@ static void expect_parts(const Json *e, int n, Uses *u) {
     ck_assert_str_eq(cell(e, n, 0, 3), "");
 }
 
-START_TEST(residual) {
+LOOP_TEST(residual, SEEDS) {
     Uses u = {.is_causal = false};
     open_seed(4, _i);
     const Json *e = experiment("residual");
@@ -413,9 +410,8 @@ START_TEST(residual) {
     ck_assert(strstr(says(e, count(e, "positions") - 1), "almost nothing"));
     close_lesson();
 }
-END_TEST
 
-START_TEST(reshape) {
+LOOP_TEST(reshape, 2) {
     LessonOptions options = LESSON_OPTIONS;
     options.heads = _i == 0 ? 0 : 2;
     options.tokens = _i == 0 ? 0 : 3;
@@ -435,7 +431,6 @@ START_TEST(reshape) {
             }
     close_lesson();
 }
-END_TEST
 
 /* Lesson 1: w stands for attention's width. */
 typedef struct {
@@ -458,7 +453,7 @@ static double loss_of_width(void *of) {
     return loss;
 }
 
-START_TEST(check) {
+LOOP_TEST(check, SEEDS) {
     Width x;
     double slope, closest = 1;
     open_seed(1, _i);
@@ -488,7 +483,6 @@ START_TEST(check) {
     ck_assert(!e || closest < 1e-6);
     close_lesson();
 }
-END_TEST
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
@@ -533,7 +527,7 @@ static void expect_whole(const Json *e, const Plan *plan) {
     }
 }
 
-START_TEST(wholes) {
+LOOP_TEST(wholes, COUNT(cases)) {
     Plan plan;
     open_lesson(cases[_i].number, cases[_i].options);
     ck_assert(plan_make(&plan, lesson));
@@ -544,13 +538,5 @@ START_TEST(wholes) {
     plan_free(&plan);
     close_lesson();
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("experiments");
-    TCase *tcase = add_framed_case(suite, "experiments");
-    add_loop_tests(tcase, SEEDS, root_of_d, key_bias, masks, padding, residual, check);
-    add_loop_tests(tcase, 2, reshape);
-    add_loop_tests(tcase, COUNT(cases), wholes);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("experiments"); }

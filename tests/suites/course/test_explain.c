@@ -183,7 +183,8 @@ static void expect_same(const Json *tensor, const Tensor *x, const char *key) {
     free(numbers);
 }
 
-START_TEST(numbers_are_those_of_the_tape) {
+CASE("lessons")
+LOOP_TEST(numbers_are_those_of_the_tape, CASES) {
     open_case(_i);
     for (const Json *line = lines->first; line; line = line->next) {
         const TapeLine made = line_of(line);
@@ -199,7 +200,6 @@ START_TEST(numbers_are_those_of_the_tape) {
     }
     close_case();
 }
-END_TEST
 
 /* Sum over the lines that read the tensor, and over j, of dy[j] J[j, i]. */
 static double sum_of_terms(const Json *tensor, int64_t i) {
@@ -217,7 +217,7 @@ static double sum_of_terms(const Json *tensor, int64_t i) {
     return sum;
 }
 
-START_TEST(terms_sum_to_the_gradients) {
+LOOP_TEST(terms_sum_to_the_gradients, CASES) {
     int with_gradient = 0;
     open_case(_i);
     for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
@@ -231,7 +231,6 @@ START_TEST(terms_sum_to_the_gradients) {
     ck_assert_int_gt(with_gradient, 6);
     close_case();
 }
-END_TEST
 
 /* The largest error of a line's check; NaN if one is NaN. */
 static double worst_of(const Json *line) {
@@ -245,7 +244,7 @@ static double worst_of(const Json *line) {
 
 static bool is_green(const Json *line) { return worst_of(line) < 1e-6; }
 
-START_TEST(checks_agree) {
+LOOP_TEST(checks_agree, CASES) {
     int checked = 0;
     open_case(_i);
     for (const Json *line = lines->first; line; line = line->next) {
@@ -257,9 +256,8 @@ START_TEST(checks_agree) {
     ck_assert_int_gt(checked, 6);
     close_case();
 }
-END_TEST
 
-START_TEST(every_tensor_has_a_name) {
+LOOP_TEST(every_tensor_has_a_name, CASES) {
     open_case(_i);
     for (const Json *tensor = tensors->first; tensor; tensor = tensor->next) {
         ck_assert_msg(*name_of(tensor), "lesson %d: a tensor of %d without a name", lesson.number,
@@ -269,9 +267,8 @@ START_TEST(every_tensor_has_a_name) {
     }
     close_case();
 }
-END_TEST
 
-START_TEST(sizes) {
+TEST(sizes) {
     size_t all = 0;
     for (int i = 0; i < PARTS; i++) {
         open_case(i);
@@ -281,7 +278,6 @@ START_TEST(sizes) {
     }
     ck_assert_msg(all < 900 * KB, "the lessons have %zu bytes", all);
 }
-END_TEST
 
 /* ---- reasons for zeros ----------------------------------------------------------------------- */
 
@@ -389,15 +385,14 @@ static void check_reasons(int seen[REASONS]) {
     }
 }
 
-START_TEST(reasons_are_right) {
+LOOP_TEST(reasons_are_right, CASES) {
     int seen[REASONS] = {0};
     open_case(_i);
     check_reasons(seen);
     close_case();
 }
-END_TEST
 
-START_TEST(every_reason_occurs) {
+TEST(every_reason_occurs) {
     int seen[REASONS] = {0};
     for (int i = 0; i < PARTS; i++) {
         open_case(i);
@@ -408,7 +403,6 @@ START_TEST(every_reason_occurs) {
         ck_assert_msg(r == UNUSED || seen[r] > 0, "no lesson has a zero for the reason: %s",
                       reasons[r]);
 }
-END_TEST
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
@@ -426,7 +420,7 @@ static void choose_other(const Json *setting, LessonOptions *options) {
 }
 
 /* Every setting of a lesson changes its tape, and leaves the checks as they are. */
-START_TEST(every_setting_changes_the_tape) {
+LOOP_TEST(every_setting_changes_the_tape, PARTS) {
     open_case(_i);
     char *own = strdup(strstr(written, "\"tape\":"));
     const int64_t n = json_get(tree, "settings")->count;
@@ -445,10 +439,9 @@ START_TEST(every_setting_changes_the_tape) {
     }
     free(own);
 }
-END_TEST
 
 /* The JSON has exactly the settings that the lesson takes. */
-START_TEST(settings_of_the_lesson) {
+LOOP_TEST(settings_of_the_lesson, PARTS) {
     static const char *const keys[] = {"heads",    "queries",    "keys",    "tokens", "size",
                                        "step",     "rate",       "dropout", "seed",   "causal",
                                        "no-scale", "no-mask",    "lengths", "window", "additive",
@@ -464,10 +457,9 @@ START_TEST(settings_of_the_lesson) {
     ck_assert_int_eq(json_get(tree, "settings")->count, taken);
     close_case();
 }
-END_TEST
 
 /* Lesson 3 has a causal mask of its own; the other lessons have none. */
-START_TEST(a_mask_of_its_own) {
+TEST(a_mask_of_its_own) {
     static const char *const said[] = {"", " --causal", " --no-causal"};
     char command[64];
     for (int i = 0; i < 9; i++) {
@@ -481,9 +473,8 @@ START_TEST(a_mask_of_its_own) {
         close_case();
     }
 }
-END_TEST
 
-START_TEST(settings_that_cannot_be) {
+TEST(settings_that_cannot_be) {
     LessonOptions options = LESSON_OPTIONS;
     ck_assert(!lesson_set(&options, "head", "1"));
     expect_error("there is no setting \"head\"");
@@ -502,10 +493,9 @@ START_TEST(settings_that_cannot_be) {
     ck_assert(memcmp(&options, &(LessonOptions){.dropout = -1, .seed = LESSON_SEED},
                      offsetof(LessonOptions, causal)) == 0);
 }
-END_TEST
 
 /* A lesson in float32 has the numbers of the lesson in float64, rounded. */
-START_TEST(float32_shows_the_same_example) {
+LOOP_TEST(float32_shows_the_same_example, PARTS) {
     LessonOptions options = own_options(_i);
     open_case(_i);
     Json *const exact = tree;
@@ -526,10 +516,9 @@ START_TEST(float32_shows_the_same_example) {
     free(exact);
     free(text);
 }
-END_TEST
 
 /* Lesson 6 shows step N of the training whose losses it lists. */
-START_TEST(steps_of_lesson_6) {
+TEST(steps_of_lesson_6) {
     static const int64_t steps[] = {0, 1, 37, 199};
     char told[64];
     for (int i = 0; i < 4; i++) {
@@ -545,7 +534,6 @@ START_TEST(steps_of_lesson_6) {
         close_case();
     }
 }
-END_TEST
 
 /* ---- the step of SGD --------------------------------------------------------------------------
  */
@@ -590,7 +578,7 @@ static int take_step(double rate, Learning *learning) {
 }
 
 /* To the last digit, in both types, and with another rate: step after step is the library's SGD. */
-START_TEST(a_step_is_sgd) {
+LOOP_TEST(a_step_is_sgd, 2 * PARTS) {
     Learning learning[MOST_LEARNING];
     LessonOptions options = own_options(_i / 2);
     options.float32 = _i % 2;
@@ -610,14 +598,13 @@ START_TEST(a_step_is_sgd) {
         options.rate = 0.03;
     }
 }
-END_TEST
 
 static double sgd_loss(int64_t i) {
     return json_number(json_at(json_get(json_get(tree, "sgd"), "losses"), i));
 }
 
 /* Ten steps have passed through the tapes of each step before them. */
-START_TEST(losses_are_those_of_the_tapes) {
+LOOP_TEST(losses_are_those_of_the_tapes, PARTS) {
     double losses[4];
     LessonOptions options = own_options(_i);
     for (options.step = 0; options.step < 4; options.step++) {
@@ -640,11 +627,10 @@ START_TEST(losses_are_those_of_the_tapes) {
                 losses[1], 1e-5);
     close_case();
 }
-END_TEST
 
 /* Of the rates that a lesson offers the second one learns, with the third one the loss grows, which
  * the words read from the losses, and steps that are far too large end in NaN and in no error. */
-START_TEST(rates_of_a_lesson) {
+LOOP_TEST(rates_of_a_lesson, PARTS) {
     LessonOptions options = own_options(_i);
     open_lesson(cases[_i].number, options);
     const double *rates = lesson.kind->rates;
@@ -668,10 +654,9 @@ START_TEST(rates_of_a_lesson) {
     else ck_assert_int_eq(cases[_i].number, 1);
     close_case();
 }
-END_TEST
 
 /* A larger loss on the way is said, too, but not one that only rounding makes larger. */
-START_TEST(words_of_the_losses) {
+TEST(words_of_the_losses) {
     LessonOptions options = {.dropout = -1, .seed = LESSON_SEED, .rate = 1, .step = 5};
     open_lesson(2, options);
     expect_told("sgd", "But 1 of them made it larger: the step was too large");
@@ -686,12 +671,12 @@ START_TEST(words_of_the_losses) {
     expect_told("sgd", "That is training");
     close_case();
 }
-END_TEST
 
 /* ---- edits ----------------------------------------------------------------------------------- */
 
+PROGRAM_CASE("long", .is_long = true)
 /* Every leaf can be edited: the tape shows the number, and all checks are green. */
-START_TEST(edits_change_the_leaves) {
+LOOP_TEST(edits_change_the_leaves, CASES) {
     static char names[64][32];
     int leaves = 0;
     open_case(_i);
@@ -713,11 +698,11 @@ START_TEST(edits_change_the_leaves) {
         close_case();
     }
 }
-END_TEST
 
+CASE("lessons")
 /* An edit changes one number, the last of W_q, and what is computed from it; the others are drawn
  * as without it. */
-START_TEST(an_edit_changes_one_number) {
+TEST(an_edit_changes_one_number) {
     const LessonEdit edit = {"W_q", 11, -0.25};
     LessonOptions options = LESSON_OPTIONS;
     open_case(LESSON_5);
@@ -738,10 +723,9 @@ START_TEST(an_edit_changes_one_number) {
     free(before);
     free(text);
 }
-END_TEST
 
 /* Training begins with the edited numbers, and each step continues from the step before. */
-START_TEST(training_begins_with_the_edits) {
+TEST(training_begins_with_the_edits) {
     const LessonEdit edit = {"W_1.weight", 0, 3};
     LessonOptions options = LESSON_OPTIONS;
     double first = 0;
@@ -759,7 +743,6 @@ START_TEST(training_begins_with_the_edits) {
         close_case();
     }
 }
-END_TEST
 
 static void expect_no_edit(int number, LessonEdit edit, const char *sentence) {
     LessonOptions options = LESSON_OPTIONS;
@@ -771,7 +754,7 @@ static void expect_no_edit(int number, LessonEdit edit, const char *sentence) {
     lesson_close(&lesson);
 }
 
-START_TEST(edits_that_cannot_be) {
+TEST(edits_that_cannot_be) {
     LessonEdit edit;
     expect_no_edit(5, (LessonEdit){"W_z", 0, 1}, "lesson 5 has no leaf with the name W_z");
     expect_no_edit(5, (LessonEdit){"S", 0, 1}, "lesson 5 has no leaf with the name S");
@@ -792,7 +775,6 @@ START_TEST(edits_that_cannot_be) {
         expect_error_like("\"", "\" is no edit: it must be an index, a number and a name");
     }
 }
-END_TEST
 
 /* ---- wrong rules ----------------------------------------------------------------------------- */
 
@@ -851,7 +833,7 @@ static const Json *offered(const char *key) {
     return rule;
 }
 
-START_TEST(a_rule_fails_its_own_check) {
+LOOP_TEST(a_rule_fails_its_own_check, PARTS *RULES) {
     const int part = _i / RULES, r = _i % RULES, number = cases[part].number;
     LessonOptions options = own_options(part);
     const bool offers = strchr(rules[r].lessons, options.part ? 'b' : '0' + number) != NULL;
@@ -868,10 +850,9 @@ START_TEST(a_rule_fails_its_own_check) {
     ck_assert_int_eq(strstr(json_text(tree, "command", ""), " --break ") != NULL, offers);
     close_case();
 }
-END_TEST
 
 /* A causal mask makes another op of softmax, and float32 has the same mistakes. */
-START_TEST(rules_with_other_settings) {
+TEST(rules_with_other_settings) {
     LessonOptions options = LESSON_OPTIONS;
     options.causal = true;
     options.dropout = 0.5;
@@ -885,10 +866,9 @@ START_TEST(rules_with_other_settings) {
         close_case();
     }
 }
-END_TEST
 
 /* A gradient that is NaN in its first row only fails the check. */
-START_TEST(a_nan_fails_the_check) {
+TEST(a_nan_fails_the_check) {
     const int64_t lengths[] = {0, 2};
     FILE *file = open_memstream(&written, &json_size);
     Tensor *scores = ag_requires_grad(tensor_randn(SHAPE(1, 2, 2)));
@@ -911,7 +891,6 @@ START_TEST(a_nan_fails_the_check) {
     tensor_release(scores);
     tensor_release(keys);
 }
-END_TEST
 
 /* ---- training -------------------------------------------------------------------------------- */
 
@@ -944,9 +923,10 @@ static void expect_loss(const Json *losses, int64_t i, double loss) {
                   lesson.number, (int)i, listed, loss);
 }
 
+PROGRAM_CASE("long", .is_long = true)
 /* Training begins with the lesson's numbers, its first step is SGD on all leaves, and it learns;
  * with a wrong rule too, but what it learns is another thing. */
-START_TEST(training_is_sgd) {
+LOOP_TEST(training_is_sgd, PARTS *(RULES + 1)) {
     const int part = _i / (RULES + 1), r = _i % (RULES + 1);
     LessonOptions options = own_options(part);
     ck_assert(lesson_set(&options, "train", "1"));
@@ -975,18 +955,17 @@ START_TEST(training_is_sgd) {
     free(kept);
     free(text);
 }
-END_TEST
 
+CASE("lessons")
 /* Without being asked for it is not there. */
-START_TEST(training_only_if_asked) {
+LOOP_TEST(training_only_if_asked, PARTS) {
     open_case(_i);
     ck_assert_ptr_null(json_get(tree, "training"));
     ck_assert_int_eq(json_get(tree, "losses") != NULL, lesson.number == 6);
     close_case();
 }
-END_TEST
 
-START_TEST(no_such_rule) {
+TEST(no_such_rule) {
     LessonOptions options = LESSON_OPTIONS;
     ck_assert_ptr_null(wrong_find("exp"));
     ck_assert(!lesson_set(&options, "rule", "exp"));
@@ -998,7 +977,6 @@ START_TEST(no_such_rule) {
     expect_error("there is no rule \"exp\"");
     lesson_close(&lesson);
 }
-END_TEST
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
@@ -1038,7 +1016,7 @@ static void expect_not_told(const Json *question) {
                   "lesson %d: the text tells %s", lesson.number, json_text(question, "ask", ""));
 }
 
-START_TEST(questions_have_answers) {
+LOOP_TEST(questions_have_answers, CASES) {
     open_case(_i);
     ck_assert_msg(_i >= PARTS || questions->count >= 3, "lesson %d has %d questions", lesson.number,
                   (int)questions->count);
@@ -1062,7 +1040,6 @@ START_TEST(questions_have_answers) {
     }
     close_case();
 }
-END_TEST
 
 static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
 
@@ -1074,7 +1051,7 @@ static void expect_option(int q, const char *format, double number) {
     ck_assert_str_eq(json_at(options, choice(q))->text, expected);
 }
 
-START_TEST(answers_of_lesson_1) {
+TEST(answers_of_lesson_1) {
     open_case(LESSON_1);
     const Json *Y = find("Y");
     expect_near("dY", grad(Y, 0), 2 * (value(Y, 0) - value(find("T"), 0)), 1e-12);
@@ -1096,9 +1073,8 @@ START_TEST(answers_of_lesson_1) {
     expect_told("sgd", "Then the loss is not 1.07, but 0.784.");
     close_case();
 }
-END_TEST
 
-START_TEST(answers_of_lesson_2) {
+TEST(answers_of_lesson_2) {
     char told[128];
     open_case(LESSON_2);
     const Json *V = find("V");
@@ -1124,9 +1100,8 @@ START_TEST(answers_of_lesson_2) {
     ck_assert_int_eq(json_integer(json_get(tree, "bet"), "answer", -1), grad(S, 3) > 0);
     close_case();
 }
-END_TEST
 
-START_TEST(answers_of_lesson_3) {
+TEST(answers_of_lesson_3) {
     open_case(LESSON_3);
     const Json *scores = find("S / sqrt(d)");
     const Json *A = find("A");
@@ -1141,9 +1116,8 @@ START_TEST(answers_of_lesson_3) {
     expect_told("f4", "\"[pad]\" may see none (what comes after it is hidden, and so is padding");
     close_case();
 }
-END_TEST
 
-START_TEST(answers_of_lesson_3b) {
+TEST(answers_of_lesson_3b) {
     open_case(LESSON_3B);
     const Json *B = find("B");
     const Json *bet = json_get(tree, "bet");
@@ -1159,7 +1133,6 @@ START_TEST(answers_of_lesson_3b) {
     expect_told("f6", "in the row of \"[pad]\" all scores are -1e6");
     close_case();
 }
-END_TEST
 
 /* The sum of the sizes of the part of the gradient of x that this line gives. */
 static double size_of_part(const char *made) {
@@ -1172,7 +1145,7 @@ static double size_of_part(const char *made) {
     return sum;
 }
 
-START_TEST(answers_of_lesson_4) {
+TEST(answers_of_lesson_4) {
     int lines_to_x = 0;
     open_case(LESSON_4);
     for (const Json *line = lines->first; line; line = line->next)
@@ -1195,9 +1168,8 @@ START_TEST(answers_of_lesson_4) {
     expect_told("a0.0", "most of it came through `V`.");
     close_case();
 }
-END_TEST
 
-START_TEST(answers_of_lesson_5) {
+TEST(answers_of_lesson_5) {
     open_case(LESSON_5);
     const Json *gate = find("gate");
     ck_assert(answer_of(json_at(questions, 0)) == value(find("Q"), 21)); /* row 3, column 3 */
@@ -1213,9 +1185,8 @@ START_TEST(answers_of_lesson_5) {
     ck_assert(answer_of(json_at(questions, 1)) == 8);
     close_case();
 }
-END_TEST
 
-START_TEST(answers_of_lesson_6) {
+TEST(answers_of_lesson_6) {
     open_case(LESSON_6);
     const Json *w = find("W_q.weight");
     char told[128];
@@ -1236,7 +1207,6 @@ START_TEST(answers_of_lesson_6) {
     ck_assert_int_eq((int)json_get(json_get(tree, "cover"), "losses")->number, 1);
     close_case();
 }
-END_TEST
 
 /* ---- what a lesson says ---------------------------------------------------------------------- */
 
@@ -1405,24 +1375,22 @@ static void check_texts(void) {
     expect_told("s", format("`d%s` stands for the gradient of the loss by `%s`", y, y));
 }
 
-START_TEST(every_step_has_a_text) {
+LOOP_TEST(every_step_has_a_text, CASES) {
     open_case(_i);
     check_texts();
     close_case();
 }
-END_TEST
 
-START_TEST(texts_hold_the_numbers_at_other_seeds) {
+LOOP_TEST(texts_hold_the_numbers_at_other_seeds, PARTS *SEEDS) {
     LessonOptions options = own_options(_i / SEEDS);
     options.seed = (uint64_t)(_i % SEEDS) + 100;
     open_lesson(cases[_i / SEEDS].number, options);
     check_texts();
     close_case();
 }
-END_TEST
 
 /* After 1000000 in a leaf the texts may have NaN, but all of them are there. */
-START_TEST(texts_of_large_numbers) {
+LOOP_TEST(texts_of_large_numbers, PARTS) {
     static const char *const leaves[PARTS] = {"w", "V", "V", "V", "W_v", "W_v", "W_q.weight"};
     const LessonEdit edit = {leaves[_i], 0, 1e6};
     LessonOptions options = own_options(_i);
@@ -1433,7 +1401,6 @@ START_TEST(texts_of_large_numbers) {
     check_texts();
     close_case();
 }
-END_TEST
 
 /* What is pulled are the scores of the cover's weights, in its row; lesson 2 alone has them, where
  * they fit side by side and say something. */
@@ -1452,7 +1419,7 @@ static void expect_pull(const Json *pull, int64_t weights, int64_t row) {
                              (int64_t)json_at(json_get(l, "in"), 0)->number);
 }
 
-START_TEST(covers_and_bets) {
+LOOP_TEST(covers_and_bets, CASES) {
     open_case(_i);
     const Json *shown = json_get(tree, "cover");
     const Json *bet = json_get(tree, "bet");
@@ -1484,10 +1451,9 @@ START_TEST(covers_and_bets) {
     }
     close_case();
 }
-END_TEST
 
 /* The steps of a short class: each is a step with a text. */
-START_TEST(key_steps) {
+LOOP_TEST(key_steps, CASES) {
     open_case(_i);
     const Json *keys = json_get(tree, "key");
     if (_i < PARTS)
@@ -1495,7 +1461,6 @@ START_TEST(key_steps) {
     for (const Json *key = keys->first; key; key = key->next) ck_assert(*text_of(key->text));
     close_case();
 }
-END_TEST
 
 /* ---- equations of the texts ------------------------------------------------------------------ */
 
@@ -1633,24 +1598,22 @@ static int check_all_equations(void) {
     return n;
 }
 
-START_TEST(equations_hold_as_printed) {
+LOOP_TEST(equations_hold_as_printed, CASES) {
     open_case(_i);
     ck_assert_int_ge(check_all_equations(), 2);
     close_case();
 }
-END_TEST
 
-START_TEST(equations_hold_at_other_seeds) {
+LOOP_TEST(equations_hold_at_other_seeds, PARTS *SEEDS) {
     LessonOptions options = own_options(_i / SEEDS);
     options.seed = (uint64_t)(_i % SEEDS) + 200;
     open_lesson(cases[_i / SEEDS].number, options);
     ck_assert_int_ge(check_all_equations(), 3);
     close_case();
 }
-END_TEST
 
 /* The test itself sees an equation that rounding has made wrong. */
-START_TEST(equations_are_found) {
+TEST(equations_are_found) {
     open_case(LESSON_2);
     ck_assert_int_eq(check_equations("It is 2 x -1.5 = -3, and 0.5 x (-1 + 3) = 1."), 2);
     ck_assert_int_eq(check_equations("Here 1, 2 and -0.5 make 2.5. Squared: 3 becomes 9."), 2);
@@ -1660,7 +1623,6 @@ START_TEST(equations_are_found) {
     ck_assert(take_equation(rest, &must, &makes, &unit) && fabs(must - makes) > 0.5 * unit);
     close_case();
 }
-END_TEST
 
 /* ---- names of tensors --------------------------------------------------------------------------
  */
@@ -1669,7 +1631,7 @@ static const char *name_at(const Json *number) { return name_of(tensor_at(number
 
 /* The folded lines are those of the loss; a transposed tensor has the numbers of the other one, and
  * a short name is the name of no other tensor. */
-START_TEST(names_of_tensors) {
+LOOP_TEST(names_of_tensors, CASES) {
     static const char *const folded[] = {"E", "E^2", "counted", "loss"};
     open_case(_i);
     const Json *fold = json_get(tree, "fold");
@@ -1705,7 +1667,6 @@ START_TEST(names_of_tensors) {
     }
     close_case();
 }
-END_TEST
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -1723,7 +1684,7 @@ static void check_label(const Json *label, const char *key, int64_t from_the_end
     }
 }
 
-START_TEST(rows_have_words) {
+LOOP_TEST(rows_have_words, CASES) {
     open_case(_i);
     const Json *labels = json_get(tree, "labels");
     ck_assert_int_eq(labels->count > 0, lesson.number > 1);
@@ -1736,9 +1697,8 @@ START_TEST(rows_have_words) {
     }
     close_case();
 }
-END_TEST
 
-START_TEST(words_that_are_given) {
+TEST(words_that_are_given) {
     LessonOptions options = LESSON_OPTIONS;
     ck_assert(lesson_set(&options, "words", "  a \"b\"\tc$ d  e"));
     open_lesson(4, options);
@@ -1760,10 +1720,9 @@ START_TEST(words_that_are_given) {
     ck_assert_str_eq(json_at(json_get(tree, "words"), 4)->text, "#5");
     close_case();
 }
-END_TEST
 
 /* A word in Latin-1 becomes UTF-8 in the data. */
-START_TEST(words_that_are_not_utf8) {
+TEST(words_that_are_not_utf8) {
     LessonOptions options = LESSON_OPTIONS;
     options.words = "caf\xe9 \x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80 \xc3\xa9t\xc3\xa9";
     open_lesson(2, options);
@@ -1773,7 +1732,6 @@ START_TEST(words_that_are_not_utf8) {
     ck_assert_str_eq(json_at(words, 2)->text, "\xc3\xa9t\xc3\xa9");
     close_case();
 }
-END_TEST
 
 static void expect_no_words(const char *words, const char *sentence) {
     LessonOptions options = LESSON_OPTIONS;
@@ -1783,7 +1741,7 @@ static void expect_no_words(const char *words, const char *sentence) {
     lesson_close(&lesson);
 }
 
-START_TEST(words_that_cannot_be) {
+TEST(words_that_cannot_be) {
     char many[256] = "";
     for (int i = 0; i < 65; i++) strcat(many, "a ");
     expect_no_words(many, "words: 65 words are too many: at most 64");
@@ -1793,12 +1751,12 @@ START_TEST(words_that_cannot_be) {
     expect_no_words("a bcdefghijklmnopqrstuvwxyz",
                     "words: \"bcdefghijklmnopqrstuvwxyz\" is too long for a word");
 }
-END_TEST
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
+PROGRAM_CASE("long", .is_long = true)
 /* A lesson can be as large as it says, and a larger one is refused in a sentence. */
-START_TEST(limits_are_true) {
+LOOP_TEST(limits_are_true, PARTS) {
     open_case(_i);
     const Json *settings = json_get(tree, "settings");
     char keys[16][16], sentence[400];
@@ -1835,9 +1793,9 @@ START_TEST(limits_are_true) {
         lesson_close(&lesson);
     }
 }
-END_TEST
 
-START_TEST(sizes_that_are_too_large) {
+CASE("lessons")
+TEST(sizes_that_are_too_large) {
     LessonOptions options = LESSON_OPTIONS;
     options.tokens = 64;
     ck_assert(!lesson_open(&lesson, 4, options));
@@ -1860,12 +1818,11 @@ START_TEST(sizes_that_are_too_large) {
     lesson_close(&lesson);
     ck_assert_int_eq(tensor_live(), 0);
 }
-END_TEST
 
 /* ---- texts of a wrong rule ------------------------------------------------------------------- */
 
 /* Exactly the steps whose rule is wrong say so. */
-START_TEST(a_wrong_step_says_so) {
+LOOP_TEST(a_wrong_step_says_so, PARTS *RULES) {
     const int part = _i / RULES, r = _i % RULES;
     LessonOptions options = own_options(part);
     ck_assert(lesson_set(&options, "rule", rules[r].key));
@@ -1882,7 +1839,6 @@ START_TEST(a_wrong_step_says_so) {
     ck_assert(assigns ? (said > 0) == offers : said == wrong_lines);
     close_case();
 }
-END_TEST
 
 /* ---- the JSON reader ------------------------------------------------------------------------- */
 
@@ -1895,7 +1851,7 @@ static void expect_broken(const char *text, const char *sentence) {
     free(copy);
 }
 
-START_TEST(broken_json) {
+TEST(broken_json) {
     expect_broken("", "line 1: a value was expected here");
     expect_broken("{\"a\":1,\n\"b\" 2}", "line 2: a colon was expected here");
     expect_broken("[1,2", "line 1: a comma or ] was expected here");
@@ -1914,14 +1870,13 @@ START_TEST(broken_json) {
     expect_broken("[\"caf\xe9\"]", "the text is not UTF-8");
     expect_broken("[\"\xed\xa0\x80\"]", "the text is not UTF-8");
 }
-END_TEST
 
 #define TENSOR     "{\"shape\":[1],\"value\":[1],\"grad\":[1]}"
 #define TAPE(line) "{\"lines\":[" line "],\"tensors\":[" TENSOR "," TENSOR "]}"
 #define LINE(in, out, backward)                                                                    \
     "{\"line\":0,\"op\":\"exp\",\"in\":" in ",\"out\":" out ",\"backward\":" backward "}"
 
-START_TEST(broken_tapes) {
+TEST(broken_tapes) {
     expect_broken("[]", "not a tape: it has no \"lines\" or no \"tensors\"");
     expect_broken("{\"lines\":[],\"tensors\":[]}", "not a tape: it has no line");
     expect_broken("{\"lines\":[1],\"tensors\":[{}]}", "not a tape: tensor 0 has no shape");
@@ -1954,9 +1909,8 @@ START_TEST(broken_tapes) {
     ck_assert(check_tape(read));
     free(read);
 }
-END_TEST
 
-START_TEST(strings_of_json) {
+TEST(strings_of_json) {
     char text[] = "[\"a\\n\\\"\\\\\\/\\u0041\\u00e9\\u20ac\\ud83d\", -1.5e2, true, null]";
     Json *read = json_read(text);
     ck_assert_str_eq(json_at(read, 0)->text, "a\n\"\\/A\xC3\xA9\xE2\x82\xAC?");
@@ -1966,17 +1920,15 @@ START_TEST(strings_of_json) {
     ck_assert_ptr_null(json_at(read, 4));
     free(read);
 }
-END_TEST
 
 /* The last step leads to an exercise, which is there. */
-START_TEST(lesson_leads_to_an_exercise) {
+LOOP_TEST(lesson_leads_to_an_exercise, PARTS) {
     char file[96];
     open_case(_i);
     snprintf(file, sizeof file, "examples/exercises/%s.c", json_text(tree, "exercise", "none"));
     ck_assert_msg(access(file, R_OK) == 0, "%s is not there", file);
     close_case();
 }
-END_TEST
 
 /* ---- requests of the page -------------------------------------------------------------------- */
 
@@ -1995,7 +1947,7 @@ static void expect_answer(const char *request, int number, LessonOptions options
     free(expected);
 }
 
-START_TEST(requests) {
+TEST(requests) {
     LessonOptions o = LESSON_OPTIONS;
     for (int number = 1; number <= LESSONS; number++) {
         char request[16];
@@ -2027,9 +1979,8 @@ START_TEST(requests) {
     o.train = true;
     expect_answer("set 1 -2.5 V\nlesson 2\nset 0 0.125 Q\ntrain 1\nset 0 3 V", 2, o);
 }
-END_TEST
 
-START_TEST(requests_that_cannot_be) {
+TEST(requests_that_cannot_be) {
     static const struct {
         const char *request, *answer;
     } wrong[] = {
@@ -2056,7 +2007,6 @@ START_TEST(requests_that_cannot_be) {
     ck_assert(!strncmp(ask("lesson 1"), "{\"lessons\":[", 12));
     ck_assert_ptr_null(tensor_error());
 }
-END_TEST
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
@@ -2080,7 +2030,8 @@ static Json *data_of_page(const char *name) {
     return read;
 }
 
-START_TEST(page_of_the_lessons) {
+PROGRAM_CASE("the program")
+TEST(page_of_the_lessons) {
     program = "explain";
     ck_assert_int_eq(run("--page $D/page.html"), 0);
     ck_assert_str_eq(complaints, "");
@@ -2100,9 +2051,8 @@ START_TEST(page_of_the_lessons) {
     ck_assert_uint_gt(module_in(page), 100 * KB);
     ck_assert_ptr_nonnull(strstr(page, "by Tapehead " TAPEHEAD_VERSION "."));
 }
-END_TEST
 
-START_TEST(page_of_one_lesson) {
+TEST(page_of_one_lesson) {
     program = "explain";
     ck_assert_int_eq(
         run("--lesson 5 --page $D/page.html --heads 2 --float32 --seed 3 --no-scale --train"), 0);
@@ -2127,7 +2077,6 @@ START_TEST(page_of_one_lesson) {
              "cd $D && $RUNNER %s/explain >out && test -s explain.html && rm out", here);
     ck_assert_int_eq(shell(page), 0);
 }
-END_TEST
 
 /* The printed numbers are rounded, so every machine prints the same text. */
 static const char *const sets[] = {"",
@@ -2145,7 +2094,7 @@ static bool has_set(const char *set) {
     return !isa || shell(line) == 0;
 }
 
-START_TEST(text_is_golden) {
+LOOP_TEST(text_is_golden, SETS) {
     static char golden[PRINTED_SIZE];
     slurp("tests/golden/explain_lesson2.txt", golden, sizeof golden);
     program = "explain";
@@ -2153,7 +2102,6 @@ START_TEST(text_is_golden) {
     ck_assert_int_eq(run_line(sets[_i], "--text --lesson 2"), 0);
     ck_assert_msg(strcmp(out, golden) == 0, "%s: another text", sets[_i]);
 }
-END_TEST
 
 /* At most 80 columns, without blanks at the end, plain ASCII. */
 static void expect_neat(void) {
@@ -2165,7 +2113,7 @@ static void expect_neat(void) {
     for (const char *c = out; *c; c++) ck_assert(*c == '\n' || (*c >= ' ' && *c <= '~'));
 }
 
-START_TEST(text_is_neat) {
+LOOP_TEST(text_is_neat, LESSONS) {
     static const char *const parts[LESSONS][3] = {
         {"Lesson 1: One weight\n", "\ndw = sum of dU x D ..."},
         {"Lesson 2: Scores to output\n", "check ok", "\ndA = dY V' ..."},
@@ -2182,10 +2130,9 @@ START_TEST(text_is_neat) {
     for (int i = 0; i < 3 && parts[_i][i]; i++)
         ck_assert_msg(strstr(out, parts[_i][i]) != NULL, "the text has no %s", parts[_i][i]);
 }
-END_TEST
 
 /* A part alone: the lesson before it is left out, and so is its page. */
-START_TEST(half_a_lesson) {
+TEST(half_a_lesson) {
     program = "explain";
     ck_assert_int_eq(run("--text --lesson 3b --seed 4"), 0);
     ck_assert_int_eq(strncmp(out, "Lesson 3b: ", 11), 0);
@@ -2199,23 +2146,20 @@ START_TEST(half_a_lesson) {
     ck_assert_int_eq(run("--lesson 3b --heads 2"), 2);
     ck_assert_ptr_nonnull(strstr(complaints, "explain: lesson 3b takes no --heads"));
 }
-END_TEST
 
-START_TEST(text_of_wide_matrices) {
+TEST(text_of_wide_matrices) {
     program = "explain";
     ck_assert_int_eq(run("--text --lesson 4 --tokens 2 --size 16"), 0);
     expect_neat();
     ck_assert_ptr_nonnull(strstr(out, "Q, columns 0 to "));
     ck_assert_ptr_nonnull(strstr(out, " to 15\n"));
 }
-END_TEST
 
-START_TEST(text_of_all_lessons) {
+TEST(text_of_all_lessons) {
     program = "explain";
     ck_assert_int_eq(run("--text | grep -c '^Lesson [1-6]b*: '"), 0);
     ck_assert_str_eq(out, "7\n"); /* lesson 3 has two halves */
 }
-END_TEST
 
 static int count_in(const char *text, const char *words) {
     int n = 0;
@@ -2224,7 +2168,7 @@ static int count_in(const char *text, const char *words) {
 }
 
 /* One check fails in each part of the lesson. */
-START_TEST(text_of_a_wrong_rule) {
+TEST(text_of_a_wrong_rule) {
     program = "explain";
     ck_assert_int_eq(run("--text --lesson 3 --break mask"), 0);
     ck_assert_ptr_nonnull(strstr(out, "\nBackward is wrong here: a mask that multiplies. Wrong: "));
@@ -2243,12 +2187,11 @@ START_TEST(text_of_a_wrong_rule) {
                          i == LESSON_4 ? "dropout" : "");
     free(read);
 }
-END_TEST
 
 static const char *const terminal = "TERM=xterm LANG=C.UTF-8";
 
 /* A terminal has colours and waits; q stops, and the end of the input does not. */
-START_TEST(text_on_a_terminal) {
+TEST(text_on_a_terminal) {
     if (!has_terminal("text_on_a_terminal")) return;
     program = "explain";
     put(path("keys"), "\n\n\n\nq\n"); /* two questions about lesson 1, two steps */
@@ -2262,7 +2205,6 @@ START_TEST(text_on_a_terminal) {
     ck_assert_ptr_null(strchr(out, '\033'));
     ck_assert_ptr_null(strstr(out, "Lesson 2"));
 }
-END_TEST
 
 /* What each line of keys shows, in this order, behind two questions about earlier lessons. */
 static void expect_shown(const char *keys, const char *const *shown) {
@@ -2280,7 +2222,7 @@ static void expect_shown(const char *keys, const char *const *shown) {
 
 /* A name goes to its step, numbers to an element, b back, o opens what is folded, k what is
  * skipped. */
-START_TEST(keys_on_a_terminal) {
+TEST(keys_on_a_terminal) {
     static const char *const by_name[] = {
         "Lesson 5: ", ", b15.0, check ok", ", b14.0, check ok", ", b15.0, check ok",
         ", f0\r\n",   "Lesson 5: Heads",   ", f7\r\n",          NULL};
@@ -2323,9 +2265,8 @@ START_TEST(keys_on_a_terminal) {
     expect_shown("\n\n\n\nb\n\nk\n\nf4\nk\nk\n\nq\n", few);
     expect_shown("\n1 2\n[3, 5]\n4 0\n0 0 0 0\nf99\nl\n?\n\nq\n", numbers);
 }
-END_TEST
 
-START_TEST(help) {
+TEST(help) {
     program = "explain";
     ck_assert_int_eq(run("--help"), 0);
     ck_assert_str_eq(complaints, "");
@@ -2358,9 +2299,8 @@ START_TEST(help) {
         ck_assert_msg(strstr(out, line) != NULL, "--help has no %s", flags[i]);
     }
 }
-END_TEST
 
-START_TEST(misuse) {
+TEST(misuse) {
     static const char *const wrong[] = {"--nonsense",
                                         "nonsense",
                                         "--lesson 0",
@@ -2407,9 +2347,9 @@ START_TEST(misuse) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_misuse(wrong[i]);
     ck_assert_int_eq(files_in_folder(), 0);
 }
-END_TEST
 
-START_TEST(too_large) {
+PROGRAM_CASE("long", .is_long = true)
+TEST(too_large) {
     program = "explain";
     expect_failure("--lesson 5 --tokens 24 --size 4 --page $D/page.html",
                    ": lesson 5: 24 tokens are too many here: at most 15\n");
@@ -2417,7 +2357,6 @@ START_TEST(too_large) {
                    ": lesson 3: 64 keys are too many here: at most 6\n");
     ck_assert_int_eq(files_in_folder(), 0);
 }
-END_TEST
 
 /* ---- a tape from a file ---------------------------------------------------------------------- */
 
@@ -2435,7 +2374,8 @@ static void write_tape_file(const char *name) {
     tensor_release(x);
 }
 
-START_TEST(page_of_a_tape) {
+PROGRAM_CASE("the program")
+TEST(page_of_a_tape) {
     program = "explain";
     write_tape_file("tape.json");
     ck_assert_int_eq(run("--tape $D/tape.json --page $D/page.html"), 0);
@@ -2453,9 +2393,8 @@ START_TEST(page_of_a_tape) {
     ck_assert_str_eq(json_text(json_get(tape, "tensors")->first, "name", ""), "</script><!--");
     free(read);
 }
-END_TEST
 
-START_TEST(tapes_that_cannot_be_read) {
+TEST(tapes_that_cannot_be_read) {
     program = "explain";
     write_tape_file("tape.json");
     ck_assert_int_eq(
@@ -2478,9 +2417,8 @@ START_TEST(tapes_that_cannot_be_read) {
         expect_failure("--tape $D/hidden" PAGE, "/hidden: Permission denied\n");
     ck_assert_int_eq(shell("test \"$(cat $D/page.html)\" = old"), 0);
 }
-END_TEST
 
-START_TEST(pages_that_cannot_be_written) {
+TEST(pages_that_cannot_be_written) {
     program = "explain";
     ck_assert_int_eq(shell("mkdir $D/sealed && chmod 500 $D/sealed && echo old >$D/old"), 0);
     expect_failure("--page $D/nowhere/page.html",
@@ -2497,9 +2435,8 @@ START_TEST(pages_that_cannot_be_written) {
     ck_assert_int_eq(run("--text >/dev/full"), 1);
     ck_assert_str_eq(complaints, "explain: cannot write to standard output\n");
 }
-END_TEST
 
-START_TEST(standard_output_that_cannot_be_written) {
+TEST(standard_output_that_cannot_be_written) {
     program = "explain";
     ck_assert_int_eq(run_without_reader("--text"), 141);
     ck_assert_str_eq(complaints, "");
@@ -2509,86 +2446,5 @@ START_TEST(standard_output_that_cannot_be_written) {
     ck_assert_int_eq(json_get(read, "lessons")->count, PARTS);
     free(read);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("explain");
-    TCase *tcase = add_framed_case(suite, "lessons");
-    tcase_add_loop_test(tcase, numbers_are_those_of_the_tape, 0, CASES);
-    tcase_add_loop_test(tcase, terms_sum_to_the_gradients, 0, CASES);
-    tcase_add_loop_test(tcase, checks_agree, 0, CASES);
-    tcase_add_loop_test(tcase, every_tensor_has_a_name, 0, CASES);
-    tcase_add_loop_test(tcase, reasons_are_right, 0, CASES);
-    tcase_add_loop_test(tcase, questions_have_answers, 0, CASES);
-    tcase_add_loop_test(tcase, every_step_has_a_text, 0, CASES);
-    tcase_add_loop_test(tcase, texts_hold_the_numbers_at_other_seeds, 0, PARTS * SEEDS);
-    tcase_add_loop_test(tcase, texts_of_large_numbers, 0, PARTS);
-    tcase_add_loop_test(tcase, covers_and_bets, 0, CASES);
-    tcase_add_loop_test(tcase, key_steps, 0, CASES);
-    tcase_add_loop_test(tcase, equations_hold_as_printed, 0, CASES);
-    tcase_add_loop_test(tcase, equations_hold_at_other_seeds, 0, PARTS * SEEDS);
-    tcase_add_test(tcase, equations_are_found);
-    tcase_add_loop_test(tcase, names_of_tensors, 0, CASES);
-    tcase_add_loop_test(tcase, rows_have_words, 0, CASES);
-    tcase_add_test(tcase, words_that_are_given);
-    tcase_add_test(tcase, words_that_are_not_utf8);
-    tcase_add_test(tcase, words_that_cannot_be);
-    tcase_add_test(tcase, sizes_that_are_too_large);
-    tcase_add_loop_test(tcase, a_wrong_step_says_so, 0, PARTS * RULES);
-    tcase_add_test(tcase, every_reason_occurs);
-    tcase_add_test(tcase, sizes);
-    tcase_add_loop_test(tcase, every_setting_changes_the_tape, 0, PARTS);
-    tcase_add_loop_test(tcase, settings_of_the_lesson, 0, PARTS);
-    tcase_add_test(tcase, a_mask_of_its_own);
-    tcase_add_test(tcase, settings_that_cannot_be);
-    tcase_add_loop_test(tcase, float32_shows_the_same_example, 0, PARTS);
-    tcase_add_test(tcase, steps_of_lesson_6);
-    tcase_add_loop_test(tcase, a_step_is_sgd, 0, 2 * PARTS);
-    tcase_add_loop_test(tcase, losses_are_those_of_the_tapes, 0, PARTS);
-    tcase_add_loop_test(tcase, rates_of_a_lesson, 0, PARTS);
-    tcase_add_test(tcase, words_of_the_losses);
-    tcase_add_test(tcase, an_edit_changes_one_number);
-    tcase_add_test(tcase, training_begins_with_the_edits);
-    tcase_add_test(tcase, edits_that_cannot_be);
-    tcase_add_loop_test(tcase, a_rule_fails_its_own_check, 0, PARTS * RULES);
-    tcase_add_test(tcase, rules_with_other_settings);
-    tcase_add_test(tcase, a_nan_fails_the_check);
-    tcase_add_test(tcase, no_such_rule);
-    tcase_add_loop_test(tcase, training_only_if_asked, 0, PARTS);
-    tcase_add_test(tcase, answers_of_lesson_1);
-    tcase_add_test(tcase, answers_of_lesson_2);
-    tcase_add_test(tcase, answers_of_lesson_3);
-    tcase_add_test(tcase, answers_of_lesson_3b);
-    tcase_add_test(tcase, answers_of_lesson_4);
-    tcase_add_test(tcase, answers_of_lesson_5);
-    tcase_add_test(tcase, answers_of_lesson_6);
-    tcase_add_test(tcase, broken_json);
-    tcase_add_test(tcase, broken_tapes);
-    tcase_add_test(tcase, strings_of_json);
-    tcase_add_loop_test(tcase, lesson_leads_to_an_exercise, 0, PARTS);
-    tcase_add_test(tcase, requests);
-    tcase_add_test(tcase, requests_that_cannot_be);
-    tcase = add_program_case(suite, "the program");
-    tcase_add_test(tcase, page_of_the_lessons);
-    tcase_add_test(tcase, page_of_one_lesson);
-    tcase_add_loop_test(tcase, text_is_golden, 0, SETS);
-    tcase_add_loop_test(tcase, text_is_neat, 0, LESSONS);
-    tcase_add_test(tcase, half_a_lesson);
-    tcase_add_test(tcase, text_of_wide_matrices);
-    tcase_add_test(tcase, text_of_all_lessons);
-    tcase_add_test(tcase, text_of_a_wrong_rule);
-    tcase_add_test(tcase, text_on_a_terminal);
-    tcase_add_test(tcase, keys_on_a_terminal);
-    tcase_add_test(tcase, help);
-    tcase_add_test(tcase, misuse);
-    tcase_add_test(tcase, page_of_a_tape);
-    tcase_add_test(tcase, tapes_that_cannot_be_read);
-    tcase_add_test(tcase, pages_that_cannot_be_written);
-    tcase_add_test(tcase, standard_output_that_cannot_be_written);
-    TCase *longest = mark_long(add_program_case(suite, "long"));
-    tcase_add_loop_test(longest, limits_are_true, 0, PARTS);
-    tcase_add_loop_test(longest, edits_change_the_leaves, 0, CASES);
-    tcase_add_loop_test(longest, training_is_sgd, 0, PARTS * (RULES + 1));
-    tcase_add_test(longest, too_large);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("explain"); }

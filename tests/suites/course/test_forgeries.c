@@ -115,7 +115,8 @@ static bool can_be_ordinary(void) {
     return can;
 }
 
-START_TEST(forgeries_get_no_point) {
+PROGRAM_CASE("forgeries", .seconds = 600, .is_long = true)
+LOOP_TEST(forgeries_get_no_point, ROUNDS) {
     char mark[SEATS][128], only[128] = "--submission $D --json $D/results.json --only 2,3";
     int n = 0;
     submit("02_bias.c", bias);
@@ -131,11 +132,10 @@ START_TEST(forgeries_get_no_point) {
     shell("rm -f $D/results.json");
     mark_forgeries("setpriv --reuid 65534 --regid 65534 --clear-groups ", mark, n, only);
 }
-END_TEST
 
 /* Where there is a static C library a program opens no file: not the objects around the other
  * exercises, which have answers in them, nor its own. */
-START_TEST(a_program_opens_no_file) {
+TEST(a_program_opens_no_file) {
     if (shell("echo 'int main(void) { return 0; }' | ${CC:-cc} -static -xc - -o $D/linked") != 0)
         return;
     submit(
@@ -148,14 +148,12 @@ START_TEST(a_program_opens_no_file) {
         "    for (int i = 0; i < n; i++) dx[i] = s * dy[i]; }\n");
     ck_assert_int_eq(run("--submission $D --only 1"), 0);
 }
-END_TEST
 
-START_TEST(all_forgeries_are_tried) {
+TEST(all_forgeries_are_tried) {
     char mark[128];
     ck_assert_ptr_nonnull(forgery(SEATS * (ROUNDS - 1) + 1, mark));
     ck_assert_ptr_null(forgery(SEATS * ROUNDS + 1, mark));
 }
-END_TEST
 
 /* ---- files that are none -----------------------------------------------------------------------
  */
@@ -169,7 +167,8 @@ static void expect_refused(const char *make, const char *words) {
     ck_assert_msg(strstr(out, words), "%s: %s", words, out);
 }
 
-START_TEST(what_is_no_file_is_refused) {
+PROGRAM_CASE("machine")
+TEST(what_is_no_file_is_refused) {
     expect_refused("mkfifo 04_softmax.c", "04_softmax.c is a pipe, and not a file");
     expect_refused("mkdir 04_softmax.c", "04_softmax.c is a folder, and not a file");
     expect_refused("ln -s /dev/zero 04_softmax.c", "04_softmax.c is a device, and not a file");
@@ -180,7 +179,6 @@ START_TEST(what_is_no_file_is_refused) {
     expect_refused("head -c 2000000 /dev/zero >04_softmax.c",
                    "04_softmax.c has more than 1048576 bytes");
 }
-END_TEST
 
 /* ---- what the machine fails at ------------------------------------------------------------------
  */
@@ -196,7 +194,7 @@ static void expect_not_marked(const char *before, const char *words) {
     ck_assert_ptr_nonnull(strstr(json, "\"result\": \"not-marked\""));
 }
 
-START_TEST(what_the_machine_fails_at_is_not_marked) {
+TEST(what_the_machine_fails_at_is_not_marked) {
     expect_not_marked(
         "printf '#!/bin/sh\\ncase $* in *source/03_product*|*control*) kill -9 $$;; esac; exec cc \"$@\"\\n' >$D/cc;"
         "chmod 755 $D $D/cc; CC=$D/cc ",
@@ -206,7 +204,6 @@ START_TEST(what_the_machine_fails_at_is_not_marked) {
     ck_assert_int_eq(shell("grep -q 'failed: not marked' $D/results.json"), 0);
     expect_not_marked("ulimit -f 100; ", "the folder of temporary files is full");
 }
-END_TEST
 
 /* ---- time ---------------------------------------------------------------------------------------
  */
@@ -233,7 +230,7 @@ static ProcessEnd end_of_program(const char *code, double seconds) {
 
 /* A program that gets no processor, here because it is stopped, has done nothing wrong. One that
  * computes or sleeps for too long has. */
-START_TEST(time_is_that_of_a_processor) {
+TEST(time_is_that_of_a_processor) {
     ck_assert_int_eq(
         shell("(cd $D; until [ -s pid ]; do sleep 0.1; done; sleep 3; kill -CONT $(cat pid)) &"),
         0);
@@ -245,7 +242,6 @@ START_TEST(time_is_that_of_a_processor) {
         end_of_program("#include <unistd.h>\nint main(void) { for (;;) sleep(9); }", 1),
         PROCESS_TIMED_OUT);
 }
-END_TEST
 
 /* By this clock 300 seconds are over before a loop without an end has computed for 10 of them. */
 static const char fast_clock[] =
@@ -255,7 +251,7 @@ static const char fast_clock[] =
     "    if (id == CLOCK_MONOTONIC) *t = (struct timespec){60 * t->tv_sec + 60 * t->tv_nsec / 1000000000, 0};\n"
     "    return failed; }\n";
 
-START_TEST(a_machine_that_is_busy_marks_nothing) {
+TEST(a_machine_that_is_busy_marks_nothing) {
     put(path("clock.c"), fast_clock);
     ck_assert_int_eq(shell("cd $D && cc -shared -fPIC clock.c -o clock.so"), 0);
     submit("02_bias.c", "void bias_backward(int rows, int n, double dx[rows][n], double db[n], "
@@ -274,10 +270,9 @@ START_TEST(a_machine_that_is_busy_marks_nothing) {
                      1);
     ck_assert_msg(strstr(complaints, "3 product: the machine was busy"), "%s", complaints);
 }
-END_TEST
 
 /* A disk on which no program may start: root can make one, in a name space of its own. */
-START_TEST(no_program_starts_on_the_disk) {
+TEST(no_program_starts_on_the_disk) {
     static const char mount[] =
         "unshare -m sh -c 'mount -t tmpfs -o noexec,mode=1777 none $D/t && exec \"$@\"' sh";
     char line[256];
@@ -294,10 +289,9 @@ START_TEST(no_program_starts_on_the_disk) {
     ck_assert_str_eq(out, "");
     ck_assert_int_eq(shell("grep -q 'failed: not marked' $D/results.json"), 0);
 }
-END_TEST
 
 /* The marker is killed while a function runs. */
-START_TEST(a_mark_that_was_not_finished_is_none) {
+TEST(a_mark_that_was_not_finished_is_none) {
     static char json[TEXT];
     submit(
         "01_scale.c",
@@ -318,25 +312,10 @@ START_TEST(a_mark_that_was_not_finished_is_none) {
             "for i in $(seq 3000); do sleep 0.1; readlink /proc/[0-9]*/exe | grep -q $D || exit 1; done"),
         1);
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("forgeries");
     program = "exercises";
-    TCase *forgeries = add_program_case(suite, "forgeries");
-    mark_long(forgeries);
-    tcase_set_timeout(forgeries, 600); /* as in test_exercises */
-    tcase_add_loop_test(forgeries, forgeries_get_no_point, 0, ROUNDS);
-    tcase_add_test(forgeries, all_forgeries_are_tried);
-    tcase_add_test(forgeries, a_program_opens_no_file);
-    TCase *machine = add_program_case(suite, "machine");
-    tcase_add_test(machine, what_is_no_file_is_refused);
-    tcase_add_test(machine, what_the_machine_fails_at_is_not_marked);
-    tcase_add_test(machine, time_is_that_of_a_processor);
-    tcase_add_test(machine, a_machine_that_is_busy_marks_nothing);
-    tcase_add_test(machine, no_program_starts_on_the_disk);
-    tcase_add_test(machine, a_mark_that_was_not_finished_is_none);
-    return run_suite(suite);
+    return run_tests("forgeries");
 }
 #else
 int main(void) { return 0; } /* elsewhere less is promised */

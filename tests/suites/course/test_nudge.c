@@ -217,7 +217,8 @@ static bool has_all_terms(const Nudged *n) {
     return !last || last->number >= 0;
 }
 
-START_TEST(predictions_come_true) {
+CASE("nudge")
+LOOP_TEST(predictions_come_true, COUNT(lessons)) {
     Nudged n = {.lesson = lessons[_i]};
     int softmaxes = 0, products = 0;
     open_lesson(n.lesson);
@@ -233,10 +234,9 @@ START_TEST(predictions_come_true) {
     ck_assert(softmaxes > 0 || lessons[_i][0] == '6');
     close_lesson();
 }
-END_TEST
 
 /* Without the library a page has the nudge of the element that its step looks at. */
-START_TEST(recorded_nudges) {
+LOOP_TEST(recorded_nudges, COUNT(lessons)) {
     Nudged n = {.lesson = lessons[_i]};
     open_lesson(n.lesson);
     for (const Json *step = steps->first; step; step = step->next) {
@@ -268,7 +268,6 @@ START_TEST(recorded_nudges) {
     }
     close_lesson();
 }
-END_TEST
 
 /* ---- what is said, what is refused ----------------------------------------------------------- */
 
@@ -283,7 +282,7 @@ static void expect_said(const char *at, int64_t look, const char *words) {
     ck_assert_msg(said && strstr(said->text, words), "%s says %s", at, said ? said->text : "");
 }
 
-START_TEST(words_of_a_nudge) {
+TEST(words_of_a_nudge) {
     open_lesson("2");
     expect_said("b4.0", 0, "A number of `A` meets one row of `V`, and moves one row of `Y`.");
     expect_said("b4.0", 0, "to take rows with rows, `V` is turned over.");
@@ -306,9 +305,8 @@ START_TEST(words_of_a_nudge) {
     expect_said("b7.1", 0, "so `dY` is turned over.");
     close_lesson();
 }
-END_TEST
 
-START_TEST(requests_that_cannot_be) {
+TEST(requests_that_cannot_be) {
     static const char *const wrong[] = {"nudge nonsense 1 0 -1 1 3 0.5",
                                         "nudge softmax 1 0 -1 1 3",
                                         "nudge softmax 1 2 -1 1 3 0.5 0.5",
@@ -327,12 +325,5 @@ START_TEST(requests_that_cannot_be) {
     ck_assert_str_eq(json_at(json_at(json_get(read, "nudge"), 0), 0)->text, "NaN");
     ask_no_more();
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("nudge");
-    TCase *tcase = add_framed_case(suite, "nudge");
-    add_loop_tests(tcase, COUNT(lessons), predictions_come_true, recorded_nudges);
-    add_tests(tcase, words_of_a_nudge, requests_that_cannot_be);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("nudge"); }

@@ -47,9 +47,10 @@ static void expect_losses_of_log(void) {
     }
 }
 
+PROGRAM_CASE("training", .is_long = true)
 /* Lessons in between, which seed the generator and compute in float64, and recordings change
  * nothing. */
-START_TEST(trains_as_the_program) {
+LOOP_TEST(trains_as_the_program, 2) {
     static const char *const steps[] = {"play train 7", "play train 1", "play train 32"};
     program = "recall";
     run(format("--attention %s --seed 5 --lr 0.3 --steps 40 --every 1 --quiet --log $D/log.csv",
@@ -68,7 +69,6 @@ START_TEST(trains_as_the_program) {
     ck_assert_str_eq(strchr(row, '\n'), "\n");
     end();
 }
-END_TEST
 
 /* The command is taken out, and the sources, which only a page has. */
 static void strip(char *data) {
@@ -80,7 +80,7 @@ static void strip(char *data) {
     if (sources) memcpy(sources, "}\n", sizeof "}\n");
 }
 
-START_TEST(records_the_page_of_the_program) {
+LOOP_TEST(records_the_page_of_the_program, 2) {
     program = "recall";
     run(format("--steps 20 --pairs 6 --no-mask --quiet --attention %s"
                " --explain $D/page.html",
@@ -101,7 +101,6 @@ START_TEST(records_the_page_of_the_program) {
     free(recorded);
     end();
 }
-END_TEST
 
 /* ---- the map --------------------------------------------------------------------------------- */
 
@@ -137,7 +136,7 @@ static int rows_found(int *n) {
     return found;
 }
 
-START_TEST(learns_and_shows_it) {
+LOOP_TEST(learns_and_shows_it, 2) {
     int n;
     begin(mechanisms[_i], "");
     ck_assert_int_eq(json_get(tree, "losses")->count, 0);
@@ -153,10 +152,10 @@ START_TEST(learns_and_shows_it) {
     ck_assert_int_eq(rows_found(&n), n);
     end();
 }
-END_TEST
 
+PROGRAM_CASE("recall in a page")
 /* The map has the labels of the program's first map. */
-START_TEST(shows_the_example_of_the_program) {
+TEST(shows_the_example_of_the_program) {
     program = "recall";
     ck_assert_int_eq(run("--steps 2 --plot $D/plot.svg"), 1);
     slurp(path("plot.svg"), out, sizeof out);
@@ -169,20 +168,18 @@ START_TEST(shows_the_example_of_the_program) {
     }
     end();
 }
-END_TEST
 
 /* Without a mask old pairs have weights, too. */
-START_TEST(without_a_mask) {
+TEST(without_a_mask) {
     begin("dot", "no-mask 1");
     for (const Json *x = json_get(json_get(tree, "map"), "weights")->first; x; x = x->next)
         ck_assert_int_eq(x->kind, JSON_NUMBER);
     end();
 }
-END_TEST
 
 /* ---- requests and mistakes ------------------------------------------------------------------- */
 
-START_TEST(nothing_piles_up) {
+TEST(nothing_piles_up) {
     begin("dot", "");
     get("play train 2");
     const int tensors = live_tensors();
@@ -197,14 +194,13 @@ START_TEST(nothing_piles_up) {
     ck_assert_int_eq(json_integer(tree, "step", 0), 1);
     end();
 }
-END_TEST
 
 static void expect_refusal(const char *request, const char *sentence) {
     ck_assert_str_eq(answer_to(request), format("{\"error\":\"%s\"}", sentence));
     ck_assert_ptr_null(tensor_error());
 }
 
-START_TEST(what_cannot_be) {
+TEST(what_cannot_be) {
     static const char *const wrong[][2] = {
         {"play train 1", "there is no run: begin one first"},
         {"play record", "there is no run: begin one first"},
@@ -225,10 +221,9 @@ START_TEST(what_cannot_be) {
         ck_assert_int_eq(live_tensors(), 0);
     }
 }
-END_TEST
 
 /* A mistake in a request leaves the run as it is. */
-START_TEST(mistakes_between_steps) {
+TEST(mistakes_between_steps) {
     begin("dot", "");
     expect_refusal("play train 0", "train is \\\"0\\\": it must be an integer from 1 to 1000");
     expect_refusal("play train 1001",
@@ -242,9 +237,8 @@ START_TEST(mistakes_between_steps) {
     ck_assert_int_eq(json_integer(tree, "step", 0), 1);
     end();
 }
-END_TEST
 
-START_TEST(a_rate_that_is_too_large) {
+TEST(a_rate_that_is_too_large) {
     begin("dot", "lr 1000000");
     const char *answer = answer_to("play train 100");
     ck_assert_msg(strstr(answer, "the loss is not a finite number: choose a smaller learning rate"),
@@ -252,15 +246,5 @@ START_TEST(a_rate_that_is_too_large) {
     ck_assert_int_eq(live_tensors(), 0);
     expect_refusal("play train 1", "there is no run: begin one first");
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("play");
-    add_tests(add_program_case(suite, "recall in a page"), shows_the_example_of_the_program,
-              without_a_mask, nothing_piles_up, what_cannot_be, mistakes_between_steps,
-              a_rate_that_is_too_large);
-    TCase *training = mark_long(add_program_case(suite, "training"));
-    add_loop_tests(training, 2, trains_as_the_program, records_the_page_of_the_program,
-                   learns_and_shows_it);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("play"); }

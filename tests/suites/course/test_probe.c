@@ -65,9 +65,10 @@ static const Json *probe(const char *lesson, const char *request) {
     return answer;
 }
 
+CASE("probe")
 /* The slope of the loss between two near points is the gradient of the backward pass: at each
  * element of each tensor that has one. */
-START_TEST(slopes_are_gradients) {
+LOOP_TEST(slopes_are_gradients, COUNT(lessons)) {
     const char *lesson = lessons[_i];
     int checked = 0;
     get_lesson(known, lesson, "");
@@ -86,10 +87,9 @@ START_TEST(slopes_are_gradients) {
     ck_assert_int_gt(checked, 30);
     ask_no_more();
 }
-END_TEST
 
 /* Where nothing is added, the loss is the tape's, and nothing moves. */
-START_TEST(nothing_added) {
+LOOP_TEST(nothing_added, COUNT(lessons)) {
     const char *lesson = lessons[_i];
     get_lesson(known, lesson, "");
     for (const Known *x = known; x < known + count; x++) {
@@ -103,7 +103,6 @@ START_TEST(nothing_added) {
     }
     ask_no_more();
 }
-END_TEST
 
 /* The numbers of one tensor: those that moved, and the lesson's own elsewhere. */
 static void expect_shown(const Json *shown, const char *of, const Known *before,
@@ -145,7 +144,7 @@ static void expect_same_as_edit(const char *lesson, const Known *x) {
     }
 }
 
-START_TEST(leaves_are_edited) {
+LOOP_TEST(leaves_are_edited, COUNT(lessons)) {
     const char *lesson = lessons[_i];
     if (strstr(lesson, "step")) return; /* an edit is made before training */
     get_lesson(known, lesson, "");
@@ -153,10 +152,9 @@ START_TEST(leaves_are_edited) {
         if (can_be_edited(x, lesson)) expect_same_as_edit(lesson, x);
     ask_no_more();
 }
-END_TEST
 
 /* Many points are as many requests, and a number of A moves one row of Y. */
-START_TEST(points) {
+TEST(points) {
     double losses[61], alone;
     const Json *answer = probe("2", "probe 3 -3 3 61 Z\nshow A\nshow Y\nshow Q");
     ck_assert_int_eq(json_get(answer, "losses")->count, 61);
@@ -186,11 +184,10 @@ START_TEST(points) {
     ck_assert_str_eq(json_at(json_get(answer, "losses"), 0)->text, "Infinity");
     ask_no_more();
 }
-END_TEST
 
 /* The slope at a point is the gradient that the lesson has there, and several elements change at
  * once: here w, and two of V's. */
-START_TEST(slopes_and_several_elements) {
+TEST(slopes_and_several_elements) {
     static const char *const types[] = {"", "\nfloat32 1"};
     for (int type = 0; type < COUNT(types); type++) {
         double slopes[3], losses[3];
@@ -217,9 +214,8 @@ START_TEST(slopes_and_several_elements) {
     }
     ask_no_more();
 }
-END_TEST
 
-START_TEST(probes_that_cannot_be) {
+TEST(probes_that_cannot_be) {
     static const char form[] =
         " is no probe: it must be an index, two numbers, how many points, and a name";
     static const struct {
@@ -264,12 +260,5 @@ START_TEST(probes_that_cannot_be) {
                      "probe of Z: at most 8 elements can change at once");
     ask_no_more();
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("probe");
-    TCase *tcase = add_framed_case(suite, "probe");
-    add_loop_tests(tcase, COUNT(lessons), slopes_are_gradients, nothing_added, leaves_are_edited);
-    add_tests(tcase, points, slopes_and_several_elements, probes_that_cannot_be);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("probe"); }

@@ -222,7 +222,8 @@ static double worst_of_page(void) {
 
 /* ---- what is right --------------------------------------------------------------------------- */
 
-START_TEST(a_right_rule_stays_green) {
+CASE("formulas")
+LOOP_TEST(a_right_rule_stays_green, COUNT(cases)) {
     open_tape(_i);
     for (int k = 0; k < INPUTS; k++)
         if (cases[_i].rules[k]) plant(k, cases[_i].rules[k]);
@@ -236,10 +237,9 @@ START_TEST(a_right_rule_stays_green) {
     ck_assert_msg(worst_of_page() < 1e-6, "%s", cases[_i].name);
     close_tape();
 }
-END_TEST
 
 /* Twice the rule is wrong, the page sees it, and it is said what it is. */
-START_TEST(twice_a_right_rule_turns_red) {
+LOOP_TEST(twice_a_right_rule_turns_red, COUNT(cases)) {
     open_tape(_i);
     for (int k = 0; k < INPUTS; k++) {
         if (!cases[_i].rules[k]) continue;
@@ -253,7 +253,6 @@ START_TEST(twice_a_right_rule_turns_red) {
     }
     close_tape();
 }
-END_TEST
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
@@ -352,7 +351,7 @@ static const struct {
 };
 
 /* A mistake that is written in another way has its name, and the page sees it. */
-START_TEST(a_mistake_is_named) {
+LOOP_TEST(a_mistake_is_named, COUNT(mistakes)) {
     open_tape(find_case(mistakes[_i].name));
     plant(mistakes[_i].k, mistakes[_i].formula);
     ck_assert_msg(rule_judge(&planting), "%s", tensor_error());
@@ -365,10 +364,9 @@ START_TEST(a_mistake_is_named) {
     ck_assert_msg(!(worst_of_page() <= 1e-4), "%s", mistakes[_i].formula); /* it may be NaN */
     close_tape();
 }
-END_TEST
 
 /* Each formula of the table of mistakes is tested here. */
-START_TEST(every_mistake_is_tested) {
+TEST(every_mistake_is_tested) {
     for (int m = 0; m < num_mistake_rows; m++)
         for (int k = 0; k < INPUTS; k++) {
             bool found = !mistake_rows[m].id || !mistake_rows[m].formula[k];
@@ -385,7 +383,6 @@ START_TEST(every_mistake_is_tested) {
             ck_assert_msg(found, "%s of %s", mistake_rows[m].id, mistake_rows[m].of);
         }
 }
-END_TEST
 
 static const struct {
     const char *name, *formula, *why;
@@ -401,7 +398,7 @@ static const struct {
     {"masked_softmax", "y / sum(y) * dy * (1 / 0)", ""},
 };
 
-START_TEST(what_is_no_known_mistake) {
+LOOP_TEST(what_is_no_known_mistake, COUNT(others)) {
     open_tape(find_case(others[_i].name));
     plant(0, others[_i].formula);
     ck_assert_msg(rule_judge(&planting), "%s", tensor_error());
@@ -410,10 +407,9 @@ START_TEST(what_is_no_known_mistake) {
     ck_assert_str_eq(rule_of(0)->why, others[_i].why);
     close_tape();
 }
-END_TEST
 
 /* If b is symmetric, dy b is dy b': the rule stays green, and it is said. */
-START_TEST(right_for_these_numbers) {
+TEST(right_for_these_numbers) {
     ck_assert(tape_begin());
     in[0] = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
     in[1] = LEAF(SHAPE(2, 2), 5, 6, 6, 7);
@@ -437,7 +433,6 @@ START_TEST(right_for_these_numbers) {
     ck_assert_str_eq(rule_of(0)->why, "");
     close_tape();
 }
-END_TEST
 
 /* ---- the language ---------------------------------------------------------------------------- */
 
@@ -491,7 +486,7 @@ static void read_scope(RuleScope *scope) {
     ck_assert_ptr_null(kept);
 }
 
-START_TEST(values_of_formulas) {
+LOOP_TEST(values_of_formulas, COUNT(values)) {
     static RuleScope scope;
     static RuleFormula f;
     double numbers[9];
@@ -514,7 +509,6 @@ START_TEST(values_of_formulas) {
                   values[_i].formula);
     close_tape();
 }
-END_TEST
 
 /* What a page shows with a raised T or 2 can be typed so; a name that is written so is itself. */
 static const struct {
@@ -546,7 +540,7 @@ static const struct {
     {"E * E\xc2\xb2", "E^2", '*'},
 };
 
-START_TEST(names_as_they_are_shown) {
+LOOP_TEST(names_as_they_are_shown, COUNT(shown_names)) {
     static const char *const names[] = {"K",  "K'",          "dK'",  "d(K')", "L",   "L'",
                                         "LT", "A",           "T",    "E",     "E^2", "x",
                                         "y",  "S / sqrt(d)", "dE^2", "d(E^2)"};
@@ -562,7 +556,6 @@ START_TEST(names_as_they_are_shown) {
     while (last->sign != 'n') last--;
     ck_assert_str_eq(last->value.name, shown_names[_i].name);
 }
-END_TEST
 
 /* In lesson 2. */
 static const struct {
@@ -650,7 +643,7 @@ static const struct {
     {"A: 2'", "rule of A, column 2: 2 is one number: ' needs a matrix"},
 };
 
-START_TEST(nonsense_gets_its_place) {
+LOOP_TEST(nonsense_gets_its_place, COUNT(nonsense)) {
     LessonOptions options = LESSON_OPTIONS;
     Lesson lesson;
     options.formulas[options.num_formulas++] = nonsense[_i].rule;
@@ -658,10 +651,9 @@ START_TEST(nonsense_gets_its_place) {
     expect_error(nonsense[_i].error);
     lesson_close(&lesson);
 }
-END_TEST
 
 /* Brackets, signs and parts have a limit, and it is said. */
-START_TEST(too_long_and_too_deep) {
+TEST(too_long_and_too_deep) {
     static char rule[8000];
     static const char *const parts[] = {"(", "-", "a+", "sum(", "'", " ", "1*"};
     ck_assert(tape_begin());
@@ -677,7 +669,6 @@ START_TEST(too_long_and_too_deep) {
     rule_free(&planting);
     tensor_release(in[0]);
 }
-END_TEST
 
 /* ---- lessons --------------------------------------------------------------------------------- */
 
@@ -745,9 +736,10 @@ static double worst_of_lesson(const char *text) {
     return worst;
 }
 
+CASE("lessons")
 /* Every gradient of every line is addressed, by the names of its line and its input, and computed
  * by a formula: all stay green. */
-START_TEST(all_lines_of_a_lesson) {
+LOOP_TEST(all_lines_of_a_lesson, COUNT(lessons)) {
     static char text[LESSON_STEPS][RULE];
     char argument[RULE_NAME], *json;
     Lesson lesson;
@@ -780,7 +772,6 @@ START_TEST(all_lines_of_a_lesson) {
     free(json);
     lesson_close(&lesson);
 }
-END_TEST
 
 static const Json *tree;   /* of the last answer */
 static const Json *answer; /* the lesson, or NULL */
@@ -853,7 +844,7 @@ static const struct {
     {"lesson 2\nrule exp", NULL, "there is no rule \"exp\""},
 };
 
-START_TEST(rules_of_requests) {
+LOOP_TEST(rules_of_requests, COUNT(asked)) {
     get(asked[_i].request);
     if (asked[_i].verdict) {
         const Json *rule = planted();
@@ -872,7 +863,6 @@ START_TEST(rules_of_requests) {
     }
     ask_no_more();
 }
-END_TEST
 
 #define ONES                                                                                       \
     "All numbers are right here, since what arrives, dE^2, is 1 here. For any other number it is " \
@@ -918,13 +908,12 @@ static const struct {
     {"lesson 2\nrule A: dA * dA", "It does not double when dA doubles, as a gradient does.", ""},
 };
 
-START_TEST(mistakes_have_the_lessons_names) {
+LOOP_TEST(mistakes_have_the_lessons_names, COUNT(said)) {
     get(said[_i].request);
     ck_assert_str_eq(json_text(planted(), "why", ""), said[_i].why);
     ck_assert_str_eq(json_text(planted(), "question", ""), said[_i].question);
     ask_no_more();
 }
-END_TEST
 
 static double grad_of(const char *name, int64_t i) {
     const Json *tensors = json_get(json_get(answer, "tape"), "tensors");
@@ -934,7 +923,7 @@ static double grad_of(const char *name, int64_t i) {
 }
 
 /* The menu's texts, sent back as rules, do what the menu does. */
-START_TEST(the_menu_is_formulas) {
+TEST(the_menu_is_formulas) {
     static const struct {
         const char *lesson, *key, *leaf;
     } menu[] = {{"1", "softmax", "w"},   {"5", "softmax", "W_q"}, {"3", "softmax", "Q"},
@@ -961,7 +950,6 @@ START_TEST(the_menu_is_formulas) {
     }
     ask_no_more();
 }
-END_TEST
 
 /* Has an earlier row the same id? */
 static bool is_repeated(int row) {
@@ -976,7 +964,7 @@ static bool all_lessons;
 /* A mistake of the list, planted by its id, is recognized as this mistake, and its checks fail: in
  * at least one lesson, if a tape of the lessons has its op. A sample takes each id once, in one
  * lesson: the first one that has it, from another lesson for each id. */
-START_TEST(a_planted_mistake_is_recognized) {
+LOOP_TEST(a_planted_mistake_is_recognized, num_mistake_rows) {
     static const char *const requests[] = {
         "1", "2\nqueries 3\nkeys 3\nsize 3", "3", "4", "5", "6", "6\nadditive 1"};
     static const char *const elsewhere =
@@ -1001,14 +989,13 @@ START_TEST(a_planted_mistake_is_recognized) {
     ck_assert_msg(planted > 0 || strstr(elsewhere, m->of), "%s of %s", m->id, m->of);
     ask_no_more();
 }
-END_TEST
 
 static double loss_at(const char *key, int64_t i) {
     return json_number(json_at(json_get(json_get(answer, "training"), key), i));
 }
 
 /* Training goes on with the rule: a right one learns as the line's own backward does. */
-START_TEST(training_with_rules) {
+TEST(training_with_rules) {
     get("lesson 2\ntrain 1");
     const double right = loss_at("right", LESSON_STEPS - 1);
     ck_assert_ptr_null(json_get(json_get(answer, "training"), "wrong"));
@@ -1023,10 +1010,9 @@ START_TEST(training_with_rules) {
                      "It is the right gradient with the other sign.");
     ask_no_more();
 }
-END_TEST
 
 /* A rule of a gradient takes the place of an earlier one, and of the menu's; = for += stays. */
-START_TEST(several_rules) {
+TEST(several_rules) {
     get("lesson 2\nrule A: y * dy\nrule A: A * (dA - sum(A * dA))");
     ck_assert_str_eq(json_text(planted(), "verdict", ""), "right");
     get("lesson 2\nrule softmax\nrule A: A * (dA - sum(A * dA))");
@@ -1044,11 +1030,11 @@ START_TEST(several_rules) {
     ck_assert_str_eq(json_text(tree, "error", ""), "at most 12 rules can be planted");
     ask_no_more();
 }
-END_TEST
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-START_TEST(rules_of_the_program) {
+PROGRAM_CASE("the program")
+TEST(rules_of_the_program) {
     ck_assert_int_eq(run("--lesson 2 --rule 'A: y * dy' --rule \"dA: dY @ V'\" --train "
                          "--page $D/page.html"),
                      0);
@@ -1067,10 +1053,9 @@ START_TEST(rules_of_the_program) {
                      "explain: rule of V, column 2: A is 2 x 3 and dY is 2 x 2: @ needs "
                      "equal inner sizes. It is A times dY, where A is not transposed\n");
 }
-END_TEST
 
 /* Without --lesson a rule is planted where it fits, and it must fit somewhere. */
-START_TEST(rules_of_all_lessons) {
+TEST(rules_of_all_lessons) {
     ck_assert_int_eq(run("--rule 'A: y * dy' --page $D/page.html"), 0);
     ck_assert_int_ge(occurrences(page_data("page.html"), "\"verdict\":\"wrong\""), 6);
     ck_assert_int_eq(run("--rule 'B: y * dy' --page $D/page.html"), 0);
@@ -1083,9 +1068,8 @@ START_TEST(rules_of_all_lessons) {
     ck_assert_int_eq(run("--rule 'Nope: y' --page $D/page.html"), 1);
     ck_assert_ptr_nonnull(strstr(complaints, "rule of Nope: no line of the tape"));
 }
-END_TEST
 
-START_TEST(misuse_of_rules) {
+TEST(misuse_of_rules) {
     ck_assert_int_eq(run("--rule"), 2);
     ck_assert_int_eq(run("--rule ''"), 2);
     ck_assert_int_eq(run("--text --rule 'A: y * dy'"), 2);
@@ -1097,29 +1081,9 @@ START_TEST(misuse_of_rules) {
                      2);
     ck_assert_ptr_nonnull(strstr(complaints, "--rule can be given 12 times"));
 }
-END_TEST
 
 int main(void) {
     program = "explain";
     all_lessons = sampled(2, 2) == 2;
-    Suite *suite = suite_create("rule");
-    TCase *tcase = add_framed_case(suite, "formulas");
-    add_loop_tests(tcase, COUNT(cases), a_right_rule_stays_green, twice_a_right_rule_turns_red);
-    tcase_add_loop_test(tcase, a_mistake_is_named, 0, COUNT(mistakes));
-    tcase_add_test(tcase, every_mistake_is_tested);
-    tcase_add_loop_test(tcase, what_is_no_known_mistake, 0, COUNT(others));
-    tcase_add_test(tcase, right_for_these_numbers);
-    tcase_add_loop_test(tcase, values_of_formulas, 0, COUNT(values));
-    tcase_add_loop_test(tcase, nonsense_gets_its_place, 0, COUNT(nonsense));
-    tcase_add_loop_test(tcase, names_as_they_are_shown, 0, COUNT(shown_names));
-    tcase_add_test(tcase, too_long_and_too_deep);
-    tcase = add_framed_case(suite, "lessons");
-    tcase_add_loop_test(tcase, all_lines_of_a_lesson, 0, COUNT(lessons));
-    tcase_add_loop_test(tcase, mistakes_have_the_lessons_names, 0, COUNT(said));
-    tcase_add_loop_test(tcase, rules_of_requests, 0, COUNT(asked));
-    tcase_add_loop_test(tcase, a_planted_mistake_is_recognized, 0, num_mistake_rows);
-    add_tests(tcase, the_menu_is_formulas, training_with_rules, several_rules);
-    tcase = add_program_case(suite, "the program");
-    add_tests(tcase, rules_of_the_program, rules_of_all_lessons, misuse_of_rules);
-    return run_suite(suite);
+    return run_tests("rule");
 }

@@ -20,8 +20,9 @@ static void get(const char *request) {
     ck_assert_int_eq(live_tensors(), 0);
 }
 
+CASE("the box")
 /* Each sign and each function of the language is in the help. */
-START_TEST(the_help_is_whole) {
+TEST(the_help_is_whole) {
     char all[1000] = "";
     for (int i = 0; i < rule_num_help; i++) strcat(strcat(all, rule_help[i].text), " ");
     for (int i = 0; rule_function(i); i++)
@@ -32,10 +33,9 @@ START_TEST(the_help_is_whole) {
     ck_assert_str_eq(json_text(json_get(box, "help")->first, "says", ""), rule_help[0].says);
     ask_no_more();
 }
-END_TEST
 
 /* Every mistake asks; a right formula does not. */
-START_TEST(mistakes_ask) {
+TEST(mistakes_ask) {
     for (int i = 0; i < num_mistake_rows; i++) {
         const char *question = mistake_rows[i].asks;
         ck_assert(!mistake_rows[i].id == !question);
@@ -49,7 +49,6 @@ START_TEST(mistakes_ask) {
     ck_assert_str_eq(json_text(json_at(json_get(box, "planted"), 0), "question", "-"), "");
     ask_no_more();
 }
-END_TEST
 
 /* Lines of several dimensions, which the language cannot swap. */
 static bool cannot_be_said(const char *name) {
@@ -79,7 +78,7 @@ static const char *const lessons[] = {"1",
 
 /* Each name leads to its gradient, its exercise is there, and the right formula is right there,
  * also where another rule is planted. */
-START_TEST(places_of_a_lesson) {
+LOOP_TEST(places_of_a_lesson, COUNT(lessons)) {
     static char names[100][3 * RULE_NAME], formulas[100][100];
     int lines[100], inputs[100], n = 0;
     const char *lesson = lessons[_i];
@@ -109,10 +108,9 @@ START_TEST(places_of_a_lesson) {
     }
     ask_no_more();
 }
-END_TEST
 
 /* The names of a line are names of a formula. */
-START_TEST(names_of_a_place) {
+TEST(names_of_a_place) {
     char names[40][RULE_NAME];
     int n = 0;
     get("lesson 4\nbox 1");
@@ -127,10 +125,9 @@ START_TEST(names_of_a_place) {
     }
     ask_no_more();
 }
-END_TEST
 
 /* What does not fit has its place, and "box 0" is a lesson. */
-START_TEST(errors_of_a_box) {
+TEST(errors_of_a_box) {
     get("lesson 2\nbox 1\nrule A: y * ");
     ck_assert_str_eq(json_text(tree, "error", ""),
                      "rule of A, column 5: the formula ends, and a value is missing");
@@ -140,13 +137,5 @@ START_TEST(errors_of_a_box) {
     ck_assert(box == NULL && json_get(tree, "lessons") != NULL);
     ask_no_more();
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("rule_box");
-    TCase *tcase = add_framed_case(suite, "the box");
-    add_tests(tcase, the_help_is_whole, mistakes_ask);
-    tcase_add_loop_test(tcase, places_of_a_lesson, 0, COUNT(lessons));
-    add_tests(tcase, names_of_a_place, errors_of_a_box);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("rule_box"); }

@@ -128,8 +128,9 @@ static const struct {
     {"6\nadditive 1", "dA: dO @ x'"},
 };
 
+CASE("the card")
 /* It is right, and a right way to write it is shown, which is right, too. */
-START_TEST(a_right_line) {
+LOOP_TEST(a_right_line, COUNT(right)) {
     char shown[CARD_TEXT], name[RULE_NAME];
     const Json *line = judge(right[_i].lesson, right[_i].line);
     ck_assert_msg(strcmp(json_text(line, "verdict", ""), "right") == 0, "%s: %s: %s",
@@ -143,10 +144,9 @@ START_TEST(a_right_line) {
     ck_assert(*shown || strcmp(name, "dY") == 0);
     ask_no_more();
 }
-END_TEST
 
 /* Twice a right line is wrong. */
-START_TEST(twice_a_right_line) {
+LOOP_TEST(twice_a_right_line, COUNT(right)) {
     const char *formula = strchr(right[_i].line, ':') + 2;
     const Json *line =
         judge(right[_i].lesson,
@@ -157,7 +157,6 @@ START_TEST(twice_a_right_line) {
     ck_assert_str_eq(json_text(line, "shown", "-"), "");
     ask_no_more();
 }
-END_TEST
 
 #define ROW_ASKS "If one number of Z grows, what happens to the other numbers of A in its row?"
 static const struct {
@@ -273,7 +272,7 @@ static const struct {
     {"6", "db_2: dY", "refused", "", NULL},
 };
 
-START_TEST(a_wrong_line) {
+LOOP_TEST(a_wrong_line, COUNT(wrong)) {
     const Json *line = judge(wrong[_i].lesson, wrong[_i].line);
     const char *why = json_text(line, "why", "");
     ck_assert_msg(strcmp(json_text(line, "verdict", ""), wrong[_i].verdict) == 0, "%s: %s",
@@ -287,7 +286,6 @@ START_TEST(a_wrong_line) {
     ck_assert_msg(!is_judged == !*json_text(line, "question", ""), "%s: %s", wrong[_i].line, why);
     ask_no_more();
 }
-END_TEST
 
 /* Mistakes of a lesson's ops, as lines of its card in the lesson's names. */
 enum { MOST_LINES = 200 };
@@ -346,7 +344,7 @@ static int mistakes_in(int number) {
 }
 
 /* Each is wrong, and is said to be this mistake, or one of this op that computes the same. */
-START_TEST(known_mistakes_are_named) {
+RANGE_TEST(known_mistakes_are_named, 1, LESSONS + 1) {
     const int number = _i, n = mistakes_in(number);
     ck_assert_int_gt(n, 10);
     for (int i = 0; i < n; i++) {
@@ -359,10 +357,9 @@ START_TEST(known_mistakes_are_named) {
     }
     ask_no_more();
 }
-END_TEST
 
 /* Each line is judged alone: what is refused changes no other. */
-START_TEST(lines_are_judged_one_by_one) {
+TEST(lines_are_judged_one_by_one) {
     const Json *card = json_get(ask("lesson 2\ncard 1\nrule dZ: A * (\nrule dA: dY @ V\n"
                                     "rule dV: A' @ dY\nrule dQ: dA"),
                                 "card");
@@ -376,10 +373,9 @@ START_TEST(lines_are_judged_one_by_one) {
     }
     ask_no_more();
 }
-END_TEST
 
 /* What a card cannot be. */
-START_TEST(requests_that_are_no_card) {
+TEST(requests_that_are_no_card) {
     static const struct {
         const char *request, *error;
     } bad[] = {
@@ -396,15 +392,5 @@ START_TEST(requests_that_are_no_card) {
     ck_assert_int_eq(json_get(ask("lesson 2\ncard 1"), "card")->count, 0);
     ask_no_more();
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("rule_card");
-    TCase *tcase = add_framed_case(suite, "the card");
-    tcase_add_loop_test(tcase, a_right_line, 0, COUNT(right));
-    tcase_add_loop_test(tcase, twice_a_right_line, 0, COUNT(right));
-    tcase_add_loop_test(tcase, a_wrong_line, 0, COUNT(wrong));
-    tcase_add_loop_test(tcase, known_mistakes_are_named, 1, LESSONS + 1);
-    add_tests(tcase, lines_are_judged_one_by_one, requests_that_are_no_card);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("rule_card"); }

@@ -147,7 +147,8 @@ static void check_score(int score) {
     free(tree);
 }
 
-START_TEST(answers_are_marked_rightly) {
+PROGRAM_CASE("marks", .seconds = 600, .is_long = true)
+LOOP_TEST(answers_are_marked_rightly, ROUNDS) {
     char mark[FUNCTIONS][128];
     fill_all();
     for (int i = 0; i < FUNCTIONS; i++)
@@ -156,16 +157,14 @@ START_TEST(answers_are_marked_rightly) {
     for (int i = 0; i < FUNCTIONS; i++) check_mark(i, mark[i]);
     free(tree);
 }
-END_TEST
 
-START_TEST(every_answer_is_in_a_round) {
+TEST(every_answer_is_in_a_round) {
     char mark[128];
     fill_all();
     for (int i = 0; i < FUNCTIONS; i++) ck_assert(!put_answer(i, ROUNDS, mark));
 }
-END_TEST
 
-START_TEST(the_empty_form_has_no_points) {
+TEST(the_empty_form_has_no_points) {
     int points = 0;
     slurp("examples/exercises/scratch/attention.c", program_text, TEXT);
     ck_assert_int_eq(mark_program(), 1);
@@ -182,7 +181,6 @@ START_TEST(the_empty_form_has_no_points) {
     ck_assert_int_eq(points, 100);
     check_score(0);
 }
-END_TEST
 
 /* What costs nothing, and a mistake of syntax in each of several functions. */
 typedef struct {
@@ -222,7 +220,7 @@ static const Edit constructor[] = {
     {NULL, NULL, 0}};
 static const Edit *const edits[] = {harmless, syntax, structure, forgeries, constructor};
 
-START_TEST(edits_cost_their_own_function) {
+LOOP_TEST(edits_cost_their_own_function, COUNT(edits)) {
     int points = 100;
     fill_all();
     for (const Edit *e = edits[_i]; e->from; e++) {
@@ -232,13 +230,12 @@ START_TEST(edits_cost_their_own_function) {
     mark_program();
     check_score(points);
 }
-END_TEST
 
-START_TEST(command_lines) {
+PROGRAM_CASE("command line")
+TEST(command_lines) {
     expect_misuses("--scratch a.c --find", "--scratch a.c --class $D", "--scratch a.c 3");
     expect_failure("--scratch $D/none.c", "there is no such file");
 }
-END_TEST
 
 /* ---- the student's own checks ---------------------------------------------------------------- */
 
@@ -259,7 +256,8 @@ static int run_stage(int stage) {
     return shell(line);
 }
 
-START_TEST(the_check_finds_every_mistake) {
+PROGRAM_CASE("checks", .is_long = true)
+LOOP_TEST(the_check_finds_every_mistake, FUNCTIONS) {
     char mark[128];
     for (int r = 0; r < ROUNDS; r++) {
         fill_all();
@@ -270,9 +268,8 @@ START_TEST(the_check_finds_every_mistake) {
                       tasks[_i].name, mark, right ? "right" : "wrong");
     }
 }
-END_TEST
 
-START_TEST(the_right_program_reads_backwards) {
+TEST(the_right_program_reads_backwards) {
     static char printed[TEXT];
     fill_all();
     compile_program("-O2 -Wall -Wextra -Wpedantic -Werror -std=c11");
@@ -285,10 +282,9 @@ START_TEST(the_right_program_reads_backwards) {
     slurp(path("out"), printed, TEXT);
     ck_assert_ptr_null(strstr(printed, "SHOULD BE"));
 }
-END_TEST
 
 /* "./attention 7        dq: 8 6, dk: 1 0 1 2": these words are in what stage 7 prints. */
-START_TEST(the_comments_tell_what_is_printed) {
+TEST(the_comments_tell_what_is_printed) {
     static char printed[TEXT];
     int lines = 0;
     fill_all();
@@ -315,12 +311,11 @@ START_TEST(the_comments_tell_what_is_printed) {
     }
     ck_assert_int_ge(lines, 8);
 }
-END_TEST
 
 /* The handout's losses and its map are lines of what is printed, and its points those of the
  * marker.
  */
-START_TEST(the_handout_is_true) {
+TEST(the_handout_is_true) {
     static char page[TEXT], printed[TEXT];
     int lines = 0, points = 0;
     ck_assert_int_eq(shell("(echo; ${BUILD:-build}/micro) | sed 's/>/\\&gt;/g' >$D/micro"), 0);
@@ -341,7 +336,6 @@ START_TEST(the_handout_is_true) {
     }
     ck_assert_int_eq(points, 100);
 }
-END_TEST
 
 /* ---- the gradients --------------------------------------------------------------------------- */
 
@@ -376,7 +370,8 @@ static void expect_gradient(const Tensor *theirs, const Matrix *mine) {
         ck_assert_double_eq_tol(gradient[i], mine->grad[i], 1e-14);
 }
 
-START_TEST(the_gradients_are_the_librarys) {
+CASE("gradients")
+TEST(the_gradients_are_the_librarys) {
     const MicroExample e = example_of("attention");
     Tensor *w[WEIGHTS];
     make_weights();
@@ -396,25 +391,8 @@ START_TEST(the_gradients_are_the_librarys) {
     for (int i = 0; i < WEIGHTS; i++) release(weight[i]);
     release_all(w, WEIGHTS);
 }
-END_TEST
 
 int main(void) {
-    Suite *suite = suite_create("scratch");
     program = "exercises";
-    TCase *marks = add_program_case(suite, "marks");
-    tcase_set_timeout(marks, 600); /* as in test_exercises */
-    mark_long(marks);
-    add_loop_tests(marks, ROUNDS, answers_are_marked_rightly);
-    add_tests(marks, every_answer_is_in_a_round, the_empty_form_has_no_points);
-    add_loop_tests(marks, COUNT(edits), edits_cost_their_own_function);
-    TCase *line = add_program_case(suite, "command line");
-    add_tests(line, command_lines);
-    TCase *checks = add_program_case(suite, "checks");
-    mark_long(checks);
-    add_loop_tests(checks, FUNCTIONS, the_check_finds_every_mistake);
-    add_tests(checks, the_right_program_reads_backwards, the_comments_tell_what_is_printed,
-              the_handout_is_true);
-    TCase *gradients = add_framed_case(suite, "gradients");
-    add_tests(gradients, the_gradients_are_the_librarys);
-    return run_suite(suite);
+    return run_tests("scratch");
 }

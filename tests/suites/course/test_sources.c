@@ -78,7 +78,8 @@ static bool is_differentiated(const Json *line) {
 
 /* ---- every step ------------------------------------------------------------------------------ */
 
-START_TEST(every_step_has_its_lines) {
+CASE("steps")
+LOOP_TEST(every_step_has_its_lines, REQUESTS) {
     const char *request = requests[_i];
     open_answer(request);
     const Json *entry = program_list->first;
@@ -94,11 +95,10 @@ START_TEST(every_step_has_its_lines) {
     }
     ask_no_more();
 }
-END_TEST
 
 /* A page of one lesson shows all that its controls and its playground may need: no answer needs a
  * piece that the lesson alone did not. */
-START_TEST(a_page_shows_what_its_controls_need) {
+LOOP_TEST(a_page_shows_what_its_controls_need, LESSONS) {
     const char *request = format("lesson %d", _i + 1);
     for (int i = 0; i < program_num_sources; i++) program_shown[i] = false;
     ask(request);
@@ -114,7 +114,6 @@ START_TEST(a_page_shows_what_its_controls_need) {
                       program_sources[i].title);
     free(shown);
 }
-END_TEST
 
 /* ---- the right lines ------------------------------------------------------------------------- */
 
@@ -166,7 +165,7 @@ static const struct {
 };
 enum { KNOWN = COUNT(known) };
 
-START_TEST(the_lines_are_the_right_ones) {
+LOOP_TEST(the_lines_are_the_right_ones, KNOWN) {
     open_answer(known[_i].request);
     const Json *entry = entry_of(known[_i].result);
     const bool is_model = strcmp(known[_i].way, "model") == 0;
@@ -178,10 +177,9 @@ START_TEST(the_lines_are_the_right_ones) {
     ck_assert_str_eq(program_sources[piece].title, known[_i].title);
     ask_no_more();
 }
-END_TEST
 
 /* w is one number for all of D: its gradient is a sum, which another function computes. */
-START_TEST(a_broadcast_is_undone) {
+TEST(a_broadcast_is_undone) {
     open_answer("lesson 1");
     const Json *backward = json_get(entry_of("U"), "backward");
     const int64_t last = (int64_t)json_number(json_at(backward, backward->count - 1));
@@ -192,7 +190,6 @@ START_TEST(a_broadcast_is_undone) {
         ck_assert_int_ne((int)piece->number, program_unbroadcast);
     ask_no_more();
 }
-END_TEST
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
@@ -211,14 +208,14 @@ static void expect_in_file(const Source *source) {
     fclose(file);
 }
 
-START_TEST(the_files_hold_the_lines) {
+PROGRAM_CASE("files")
+TEST(the_files_hold_the_lines) {
     ck_assert_int_gt(program_num_sources, 100);
     for (int i = 0; i < program_num_sources; i++) expect_in_file(&program_sources[i]);
 }
-END_TEST
 
 /* A piece is a kernel or a function: not a comment alone, and not half a file. */
-START_TEST(a_piece_is_short) {
+TEST(a_piece_is_short) {
     for (int i = 0; i < program_num_sources; i++) {
         const Source *source = &program_sources[i];
         int count = 0;
@@ -227,7 +224,6 @@ START_TEST(a_piece_is_short) {
         ck_assert_int_gt((int)strlen(source->title), 0);
     }
 }
-END_TEST
 
 /* cut.awk ends with an error, and so does make, if a file has not what is cut out of it. */
 static const struct {
@@ -246,7 +242,7 @@ static const struct {
      "lesson2.c: no statement names a result"},
 };
 
-START_TEST(what_is_missing_is_refused) {
+LOOP_TEST(what_is_missing_is_refused, COUNT(missing)) {
     static const char cut[] =
         "awk -f examples/explain/cut.awk tensor/kernels/elementwise.def tensor/kernels/plain_math.h"
         " tensor/kernels/plain.inc tensor/kernels/plain_*.inc $(find tensor -path '*/more/*.inc')"
@@ -257,7 +253,6 @@ START_TEST(what_is_missing_is_refused) {
                cut, missing[_i].change, cut, missing[_i].sentence);
     ck_assert_msg(shell(line) == 0, "%s", line);
 }
-END_TEST
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
@@ -283,7 +278,8 @@ static void expect_sources(const Json *page) {
     }
 }
 
-START_TEST(a_page_has_the_sources) {
+PROGRAM_CASE("pages")
+TEST(a_page_has_the_sources) {
     program = "explain";
     ck_assert_int_eq(run("--lesson 2 --page $D/page.html"), 0);
     Json *read = data_of_page("page.html");
@@ -297,10 +293,9 @@ START_TEST(a_page_has_the_sources) {
     ck_assert_int_gt(left_out, program_num_sources / 3);
     free(read);
 }
-END_TEST
 
 /* The ops of any program's tape have their pieces, too, but no line of a model. */
-START_TEST(the_page_of_a_tape) {
+TEST(the_page_of_a_tape) {
     FILE *file = fopen(path("tape.json"), "w");
     Tensor *x = tensor_randn(SHAPE(2, 3));
     Tensor *b = tensor_randn(SHAPE(3));
@@ -333,18 +328,5 @@ START_TEST(the_page_of_a_tape) {
     ck_assert_int_eq((int)json_number(json_at(backward, backward->count - 1)), program_unbroadcast);
     free(read);
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("sources");
-    TCase *tcase = add_framed_case(suite, "steps");
-    tcase_add_loop_test(tcase, every_step_has_its_lines, 0, REQUESTS);
-    tcase_add_loop_test(tcase, a_page_shows_what_its_controls_need, 0, LESSONS);
-    tcase_add_loop_test(tcase, the_lines_are_the_right_ones, 0, KNOWN);
-    tcase_add_test(tcase, a_broadcast_is_undone);
-    TCase *files = add_program_case(suite, "files");
-    add_tests(files, the_files_hold_the_lines, a_piece_is_short);
-    tcase_add_loop_test(files, what_is_missing_is_refused, 0, COUNT(missing));
-    add_tests(add_program_case(suite, "pages"), a_page_has_the_sources, the_page_of_a_tape);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("sources"); }

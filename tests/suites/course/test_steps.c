@@ -203,14 +203,14 @@ static void check_kinds(void) {
     ck_assert_int_gt(found[RULE_PRODUCT], 1);
 }
 
-START_TEST(kinds) {
+CASE("steps")
+LOOP_TEST(kinds, CASES) {
     for (int open = 0; open < 2; open++)
         for (int part = 0; open_part(_i, part, open); part++) {
             check_kinds();
             close_plan();
         }
 }
-END_TEST
 
 /* ---- terms ----------------------------------------------------------------------------------- */
 
@@ -275,14 +275,13 @@ static void check_all_terms(void) {
     }
 }
 
-START_TEST(terms) {
+LOOP_TEST(terms, CASES) {
     for (int open = 0; open < 2; open++)
         for (int part = 0; open_part(_i, part, open); part++) {
             check_all_terms();
             close_plan();
         }
 }
-END_TEST
 
 /* ---- the printed line ------------------------------------------------------------------------ */
 
@@ -387,13 +386,12 @@ static int check_lines(void) {
     return lines;
 }
 
-START_TEST(printed_lines) {
+LOOP_TEST(printed_lines, CASES) {
     for (int part = 0; open_part(_i, part, false); part++) {
         ck_assert_int_gt(check_lines(), 30);
         close_plan();
     }
 }
-END_TEST
 
 /* What is printed for the number that a step shows first. */
 static void expect_line(const char *name, const char *line) {
@@ -411,7 +409,7 @@ static void expect_line(const char *name, const char *line) {
     ck_assert_str_eq(text, line);
 }
 
-START_TEST(lines_of_lesson_2) {
+TEST(lines_of_lesson_2) {
     open_case(1);
     expect_line("f0", "-1.3");
     expect_line("f1", "1.0 x (-0.4) + (-0.6) x (-1.0) + 0.6 x 1.3 + 0.5 x 0.7");
@@ -428,7 +426,6 @@ START_TEST(lines_of_lesson_2) {
     expect_line("b0.0", "-0.803");
     close_plan();
 }
-END_TEST
 
 /* ---- formulas -------------------------------------------------------------------------------- */
 
@@ -443,7 +440,7 @@ static void expect_formula(const char *name, const char *formula) {
     ck_assert_str_eq(text, formula);
 }
 
-START_TEST(formulas) {
+TEST(formulas) {
     open_case(1);
     expect_formula("f0", "K -> K'");
     expect_formula("f1", "S = Q K'");
@@ -478,10 +475,9 @@ START_TEST(formulas) {
     expect_formula("b5.2", "dW_1.bias = sum of dP");
     close_plan();
 }
-END_TEST
 
 /* A lesson can say what a tensor is the transpose of. */
-START_TEST(transposes) {
+TEST(transposes) {
     int keys = 0, queries = 0;
     char members[80];
     open_case(1);
@@ -494,10 +490,9 @@ START_TEST(transposes) {
     expect_formula("b1.1", "dK' = K' dS");
     close_plan();
 }
-END_TEST
 
 /* A lesson can give a tensor a short name. */
-START_TEST(short_names) {
+TEST(short_names) {
     int scores = 0;
     char members[80], name[NAME_TEXT];
     open_case(1);
@@ -511,7 +506,6 @@ START_TEST(short_names) {
     ck_assert_str_eq(name, "S / sqrt(d)");
     close_plan();
 }
-END_TEST
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
@@ -532,7 +526,7 @@ static int count_shown(void) {
     return n;
 }
 
-START_TEST(names) {
+TEST(names) {
     open_case(1);
     expect_names("0 f0 f1 f2 f3 f4 f5 f6 f7 s b7.0 b6.0 b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
     ck_assert_int_eq(find("0"), 0);
@@ -548,10 +542,9 @@ START_TEST(names) {
                  "b5.0 b4.0 b4.1 b3.0 b2.0 b2.1 b1.0 a1.0 b1.1 b0.0 a0.0 b0.1");
     close_plan();
 }
-END_TEST
 
 /* Four chains of three moves; the step of a line inside is the step of its chain. */
-START_TEST(chains) {
+TEST(chains) {
     open_case(4);
     ck_assert_int_eq(count_shown(), 45);
     ck_assert_int_eq(plan.num_groups, 4);
@@ -567,10 +560,9 @@ START_TEST(chains) {
     ck_assert_int_lt(find("f1"), find("f3"));
     close_plan();
 }
-END_TEST
 
 /* The lines of the loss are one step, with the product of their derivatives. */
-START_TEST(folds) {
+TEST(folds) {
     open_with(1, ",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}]");
     expect_names("0 f0 f1 f2 f3 f4 f7 s b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
     const Step *step = find_step("b6.0");
@@ -588,7 +580,6 @@ START_TEST(folds) {
     check_all_terms();
     close_plan();
 }
-END_TEST
 
 /* The names of the steps that are shown where only the key steps are. */
 static void expect_keys(const char *expected) {
@@ -601,7 +592,7 @@ static void expect_keys(const char *expected) {
 }
 
 /* A lesson found its key steps; a long one begins with them. */
-START_TEST(key_steps) {
+TEST(key_steps) {
     open_part(1, 0, false);
     expect_keys("0 f0 f1 f2 f3 f4 f7 b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
     ck_assert(!plan.is_long);
@@ -613,7 +604,6 @@ START_TEST(key_steps) {
     expect_keys("0 f0 f3 f13 f15 f17 f20 f21 f24 b22.0 b17.1 b0.1");
     close_plan();
 }
-END_TEST
 
 /* How many steps of a reader's way stand before the next question, at most; the steps are those
  * that are shown at first. */
@@ -631,7 +621,7 @@ static int longest_way(void) {
 }
 
 /* Of eight steps in a row at least one has a question; and each question is at a key step. */
-START_TEST(questions_on_the_way) {
+LOOP_TEST(questions_on_the_way, 6) {
     for (int part = 0; open_part(_i, part, false); part++) {
         ck_assert_msg(longest_way() < 8, "%s: %d steps without a question",
                       json_text(plan.lesson, "title", ""), longest_way());
@@ -641,10 +631,9 @@ START_TEST(questions_on_the_way) {
         close_plan();
     }
 }
-END_TEST
 
 /* A folded step has the texts of its lines. */
-START_TEST(texts_of_folds) {
+TEST(texts_of_folds) {
     open_with(
         1,
         ",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}],\"steps\":["
@@ -656,10 +645,9 @@ START_TEST(texts_of_folds) {
     ck_assert_int_eq(step->look, 1);
     close_plan();
 }
-END_TEST
 
 /* Lines that cannot be one step stay what they are. */
-START_TEST(folds_that_cannot_be) {
+TEST(folds_that_cannot_be) {
     static const char *const wrong[] = {
         "[]",
         "[{}]",
@@ -681,9 +669,8 @@ START_TEST(folds_that_cannot_be) {
         close_plan();
     }
 }
-END_TEST
 
-START_TEST(texts) {
+TEST(texts) {
     open_with(1,
               ",\"steps\":[{\"at\":\"b3.0\",\"text\":\"A text.\",\"look\":3},{\"at\":\"f9\"},{},7,"
               "{\"at\":\"f1\",\"text\":\"Another.\",\"look\":99}]");
@@ -697,7 +684,6 @@ START_TEST(texts) {
     ck_assert_ptr_null(plan.steps[0].text);
     close_plan();
 }
-END_TEST
 
 /* ---- what the lesson says -------------------------------------------------------------------- */
 
@@ -730,7 +716,7 @@ static void expect_in_order(const char *text, const char *const *parts) {
     }
 }
 
-START_TEST(cover_texts_and_questions) {
+TEST(cover_texts_and_questions) {
     static const char *const parts[] = {
         "Lesson 2b: Scores to output\nWhose fault?\n\nA lead.\n\n    Y = softmax(Q K' / sqrt(d)) V\n",
         "    Your bet: More or less?\n      - more\n      - less\n\nK -> K' ",
@@ -764,7 +750,6 @@ START_TEST(cover_texts_and_questions) {
     ck_assert_ptr_null(strstr(text, "Attention looks up values")); /* that was today's paragraph */
     close_plan();
 }
-END_TEST
 
 /* The plan of the open tape, after backward. */
 static void open_tape(Tensor *loss) {
@@ -787,7 +772,7 @@ static void begin_tape(void) {
 }
 
 /* The words of rows and columns stand at the tables of the tensor, also where it is transposed. */
-START_TEST(labels) {
+TEST(labels) {
     static const char *const parts[] = {" f3\n",
                                         "    A                             = softmax ",
                                         "            the    cat    sat\n",
@@ -814,10 +799,9 @@ START_TEST(labels) {
     ck_assert_ptr_null(strstr(shown(), "one ["));
     close_plan();
 }
-END_TEST
 
 /* A table of small numbers says so above; a small number has three digits. */
-START_TEST(small_numbers) {
+TEST(small_numbers) {
     static const char *const parts[] = {"\n    dx, in 1e-4 ", "[  1.00  -4.00   0.05 ]",
                                         "\n    dx[1] = 5e-6 x 2 x (-40.0) = -4.00e-4\n", NULL};
     begin_tape();
@@ -827,7 +811,6 @@ START_TEST(small_numbers) {
     expect_in_order(shown(), parts);
     close_plan();
 }
-END_TEST
 
 /* ---- checks, reasons, sentences ---------------------------------------------------------------
  */
@@ -858,7 +841,7 @@ static Check check_of(const char *name, char words[160]) {
     return check_of_step(&plan, find_step(name), words, &passes_on);
 }
 
-START_TEST(checks) {
+TEST(checks) {
     char words[160];
     open_case(1);
     Part *part = find_step("b4.0")->part;
@@ -875,10 +858,9 @@ START_TEST(checks) {
     ck_assert_str_eq(words, "the sum of all terms is not the gradient that the program stored");
     close_plan();
 }
-END_TEST
 
 /* Steps of SGD that are far too large end in NaN; the rules are right all the same. */
-START_TEST(checks_of_numbers_that_are_too_large) {
+RANGE_TEST(checks_of_numbers_that_are_too_large, 1, LESSONS + 1) {
     const LessonOptions options = {.dropout = -1, .seed = LESSON_SEED, .step = 200, .rate = 10};
     char words[160];
     bool passes_on;
@@ -892,10 +874,9 @@ START_TEST(checks_of_numbers_that_are_too_large) {
         close_plan();
     }
 }
-END_TEST
 
 /* Without a wrong rule no check is red, and each 0 of a gradient has a reason. */
-START_TEST(checks_and_reasons_of_lessons) {
+LOOP_TEST(checks_and_reasons_of_lessons, CASES) {
     for (int part = 0; open_part(_i, part, false); part++) {
         for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
             char text[SENTENCE_TEXT];
@@ -913,7 +894,6 @@ START_TEST(checks_and_reasons_of_lessons) {
         close_plan();
     }
 }
-END_TEST
 
 static void expect_sentence(const char *name, const char *expected) {
     char text[SENTENCE_TEXT];
@@ -921,7 +901,7 @@ static void expect_sentence(const char *name, const char *expected) {
     ck_assert_str_eq(text, expected);
 }
 
-START_TEST(sentences) {
+TEST(sentences) {
     open_with(1, ",\"fold\":[{\"lines\":[5,6,7],\"name\":\"loss\"}]");
     expect_sentence("f0", "Nothing is computed. Each number of `K` moves to its place in `K'`.");
     expect_sentence("f1", "Each number of `S` is a row of `Q` times a column of `K'`: products, "
@@ -944,10 +924,9 @@ START_TEST(sentences) {
                             "there: it is complete.");
     close_plan();
 }
-END_TEST
 
 /* A wrong rule has the derivatives of the formula backward, and those of the line forward. */
-START_TEST(wrong_rules) {
+TEST(wrong_rules) {
     LessonOptions options = {.dropout = -1, .seed = LESSON_SEED, .rule = "softmax"};
     CasePart found = {0, NULL};
     char words[160];
@@ -965,10 +944,9 @@ START_TEST(wrong_rules) {
     check_all_terms();
     close_plan();
 }
-END_TEST
 
 /* Forward is as it was: a weight that the mask hides is 0 for the same reason. */
-START_TEST(reasons_beside_wrong_rules) {
+TEST(reasons_beside_wrong_rules) {
     LessonOptions options = {.dropout = -1, .seed = LESSON_SEED, .rule = "mask"};
     CasePart found = {0, NULL};
     char text[REASON_TEXT];
@@ -986,7 +964,6 @@ START_TEST(reasons_beside_wrong_rules) {
     ck_assert_int_gt(zeros, 0);
     close_plan();
 }
-END_TEST
 
 /* ---- the data of the page -------------------------------------------------------------------- */
 
@@ -1005,7 +982,7 @@ static void expect_step(const Json *data, const Step *step) {
     ck_assert(!step->part || json_integer(data, "part", -1) >= 0);
 }
 
-START_TEST(data_of_the_page) {
+LOOP_TEST(data_of_the_page, CASES) {
     char *text = lessons_as_json(cases[_i].number, cases[_i].number, cases[_i].options);
     Json *page = json_read(text);
     ck_assert_msg(page != NULL, "%s", tensor_error());
@@ -1025,13 +1002,12 @@ START_TEST(data_of_the_page) {
     free(page);
     free(text);
 }
-END_TEST
 
 /* ---- the card -------------------------------------------------------------------------------- */
 
 /* It is the last step of each lesson, has four to seven lines, and tells no rule: what it says is
  * the forward line, and why. */
-START_TEST(cards) {
+LOOP_TEST(cards, CASES) {
     CardTask task;
     for (int part = 0; open_part(_i, part, false); part++) {
         int n = 0;
@@ -1046,9 +1022,8 @@ START_TEST(cards) {
         close_plan();
     }
 }
-END_TEST
 
-START_TEST(card_of_lesson_2) {
+TEST(card_of_lesson_2) {
     static const char *const lines[][3] = {
         {"dV", "`Y` = `A` `V`", "each number of `V` met a column of `A`"},
         {"dA", "`Y` = `A` `V`", "each number of `A` met a row of `V`"},
@@ -1068,7 +1043,6 @@ START_TEST(card_of_lesson_2) {
     ck_assert(!card_task(&plan, COUNT(lines), &task));
     close_plan();
 }
-END_TEST
 
 /* ---- other tapes ----------------------------------------------------------------------------- */
 
@@ -1083,7 +1057,7 @@ static void expect_kind(const char *name, RuleKind kind) {
     ck_assert_msg(step->kind == kind, "%s is of kind %d, not %d", name, step->kind, kind);
 }
 
-START_TEST(kinds_of_other_ops) {
+TEST(kinds_of_other_ops) {
     begin_tape();
     Tensor *a = draw("a", SHAPE(2, 3, 4));
     Tensor *b = draw("b", SHAPE(4, 5));
@@ -1107,7 +1081,6 @@ START_TEST(kinds_of_other_ops) {
     check_all_terms();
     close_plan();
 }
-END_TEST
 
 /* How number i of b2.0 is worked out. */
 static void expect_turn(int64_t i, const char *own, const char *other) {
@@ -1122,7 +1095,7 @@ static void expect_turn(int64_t i, const char *own, const char *other) {
 }
 
 /* Pairs that turn, next to each other and in halves: the angles come from the derivatives. */
-START_TEST(turns) {
+TEST(turns) {
     static const char *const parts[] = {" b2.0, check ok\n",
                                         "    dx[0] ",
                                         "   =   dy[0]\n",
@@ -1158,7 +1131,6 @@ START_TEST(turns) {
                 " + sin(-1.00) x "); /* the second of its pair: b cos t - a sin t */
     close_plan();
 }
-END_TEST
 
 /* y = (m0 a + m1 b + m4, m2 a + m3 b + m4) for each row (a, b) of x: an op that no one knows. */
 static Tensor *mixed_forward(const AgCall *call) {
@@ -1174,7 +1146,7 @@ static const AgFunction mixed = {"mixed", NULL, NULL, mixed_forward, mixed_backw
 
 /* Pairs that also grow, or move, or of which one is negated, do not turn; a rotation of any op
  * does. */
-START_TEST(pairs_that_do_not_turn) {
+TEST(pairs_that_do_not_turn) {
     static double m[][5] = {{0.6, -0.8, 0.8, 0.6, 0},
                             {1.2, -1.6, 1.6, 1.2, 0},
                             {0.6, -0.8, 0.8, -0.6, 0},
@@ -1189,10 +1161,9 @@ START_TEST(pairs_that_do_not_turn) {
         close_plan();
     }
 }
-END_TEST
 
 /* A name that is a sum has brackets where it is an operand. */
-START_TEST(names_that_are_sums) {
+TEST(names_that_are_sums) {
     begin_tape();
     Tensor *a = draw("a", SHAPE(2, 2));
     Tensor *b = draw("b", SHAPE(2, 2));
@@ -1207,10 +1178,9 @@ START_TEST(names_that_are_sums) {
     check_all_terms();
     close_plan();
 }
-END_TEST
 
 /* Of any tape the key steps are those that show something new. */
-START_TEST(key_steps_of_other_tapes) {
+TEST(key_steps_of_other_tapes) {
     begin_tape();
     Tensor *x = draw("x", SHAPE(2, 2));
     Tensor *w = draw("w", SHAPE(2, 2));
@@ -1226,10 +1196,9 @@ START_TEST(key_steps_of_other_tapes) {
     ck_assert(!plan.is_long);
     close_plan();
 }
-END_TEST
 
 /* A tape without names, in which x is read twice by one line; a loss of several numbers. */
-START_TEST(tapes_without_names) {
+TEST(tapes_without_names) {
     begin_tape();
     Tensor *x = draw("", SHAPE(2, 2));
     Tensor *y = ag_mul(x, x);
@@ -1243,43 +1212,5 @@ START_TEST(tapes_without_names) {
     check_all_terms();
     close_plan();
 }
-END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("steps");
-    TCase *tcase = add_framed_case(suite, "steps");
-    tcase_add_loop_test(tcase, kinds, 0, CASES);
-    tcase_add_loop_test(tcase, terms, 0, CASES);
-    tcase_add_loop_test(tcase, printed_lines, 0, CASES);
-    tcase_add_test(tcase, lines_of_lesson_2);
-    tcase_add_test(tcase, formulas);
-    tcase_add_test(tcase, transposes);
-    tcase_add_test(tcase, short_names);
-    tcase_add_test(tcase, names);
-    tcase_add_test(tcase, chains);
-    tcase_add_test(tcase, folds);
-    tcase_add_test(tcase, folds_that_cannot_be);
-    tcase_add_test(tcase, key_steps);
-    tcase_add_loop_test(tcase, questions_on_the_way, 0, 6); /* the lessons as they are */
-    tcase_add_test(tcase, texts_of_folds);
-    tcase_add_test(tcase, texts);
-    tcase_add_test(tcase, cover_texts_and_questions);
-    tcase_add_test(tcase, labels);
-    tcase_add_test(tcase, small_numbers);
-    tcase_add_test(tcase, checks);
-    tcase_add_loop_test(tcase, checks_of_numbers_that_are_too_large, 1, LESSONS + 1);
-    tcase_add_loop_test(tcase, checks_and_reasons_of_lessons, 0, CASES);
-    tcase_add_test(tcase, sentences);
-    tcase_add_loop_test(tcase, data_of_the_page, 0, CASES);
-    tcase_add_loop_test(tcase, cards, 0, CASES);
-    tcase_add_test(tcase, card_of_lesson_2);
-    tcase_add_test(tcase, wrong_rules);
-    tcase_add_test(tcase, reasons_beside_wrong_rules);
-    tcase_add_test(tcase, kinds_of_other_ops);
-    tcase_add_test(tcase, turns);
-    tcase_add_test(tcase, pairs_that_do_not_turn);
-    tcase_add_test(tcase, names_that_are_sums);
-    tcase_add_test(tcase, key_steps_of_other_tapes);
-    tcase_add_test(tcase, tapes_without_names);
-    return run_suite(suite);
-}
+int main(void) { return run_tests("steps"); }
