@@ -475,7 +475,7 @@ Tensor *ag_rms_norm(Tensor *x, Tensor *w, double eps);
  * or (B, N) for x (B, ..., N, D). PyTorch has no such function; models differ in their pairs, and
  * weights trained with one kind give nonsense with the other. Hugging Face's Llama has
  * ROPE_HALVES, Meta's own files ROPE_ADJACENT. Llama's base is 10000 (1 and 2) or 500000 (3); from
- * 3.1 on it scales the angles of slow pairs as well, which this op does not. */
+ * 3.1 on it scales the angles of slow pairs as well: ag_rope_speeds. */
 typedef enum {
     ROPE_ADJACENT, /* (0, 1), (2, 3), ...: GPT-J */
     ROPE_HALVES    /* (0, D / 2), (1, D / 2 + 1), ...: GPT-NeoX */

@@ -229,7 +229,6 @@ static Tensor *forward(MultiHeadAttention *attention, Tensor **x, KVCache *cache
     if (!nn_forward_begins(who, attention)) return NULL;
     if (!cache) return nn_forward_done(attention, tensor_fail("%s: the cache is NULL", who));
     const bool known = cross && cache->length > 0;
-    if (!cache->of) empty(cache); /* a first forward that failed may have made keys for its batch */
     if (cache->length == 0) cache->cross = cross;
     if (cache->cross != cross)
         tensor_fail("%s: the cache is one of %s-attention", who, cross ? "self" : "cross");
@@ -250,6 +249,7 @@ static Tensor *forward(MultiHeadAttention *attention, Tensor **x, KVCache *cache
         tensor_release(old);
         cache->next[i] = NULL;
     }
+    if (!y && !cache->of) empty(cache); /* keys were made in the shape of this batch */
     if (!y) return nn_forward_done(attention, NULL);
     cache->length += x[KEYS]->shape.dim[1];
     cache->end = cache->length;

@@ -124,40 +124,49 @@ Tensor *tensor_dict_get(const TensorDict *dict, const char *name) {
     return tensor_fail("dict_get: there is no \"%s\"", tensor_name_text(name));
 }
 
-/* Appends an entry, under a new name if the old one begins with `from`: then true. */
-static bool append_renamed(TensorDict *dict, const NamedTensor *entry, const char *from,
-                           const char *to) {
+/* The name of entry i; behind the entries come those that were not read. */
+static char **name_of(const TensorDict *dict, int i) {
+    return i < dict->n ? &dict->entry[i].name : &dict->unread[i - dict->n].key;
+}
+
+/* The name that begins with `from`, with `to` in its place. An error if a name that stays is so. */
+static char *renamed(const TensorDict *dict, const char *name, const char *from, const char *to) {
     const size_t cut = strlen(from);
-    const bool begins = !strncmp(entry->name, from, cut);
-    const char *first = begins ? to : "", *rest = begins ? entry->name + cut : entry->name;
-    char *name = malloc(strlen(first) + strlen(rest) + 1);
-    if (!name) return tensor_fail("dict_rename: out of memory");
-    strcat(strcpy(name, first), rest);
-    if (find(dict->entry, dict->n, sizeof *entry, name) || !strcmp(name, "__metadata__"))
-        tensor_fail("dict_rename: the name \"%s\" would be taken already", tensor_name_text(name));
-    else tensor_dict_append(dict, name, entry->tensor);
-    free(name);
-    return begins;
+    char *text = malloc(strlen(to) + strlen(name + cut) + 1);
+    if (!text) return tensor_fail("dict_rename: out of memory");
+    strcat(strcpy(text, to), name + cut);
+    bool taken = !strcmp(text, "__metadata__");
+    for (int i = 0; i < dict->n + dict->n_unread; i++) {
+        const char *other = *name_of(dict, i);
+        if (!strcmp(other, text) && strncmp(other, from, cut) != 0) taken = true;
+    }
+    if (taken) tensor_fail("dict_rename: the name \"%s\" is taken", tensor_name_text(text));
+    return text;
 }
 
 bool tensor_dict_rename(TensorDict *dict, const char *from, const char *to) {
     const char *op = "dict_rename";
-    bool any = false;
     if (!tensor_check_given(op, "dict", dict) || !check_text(op, "old prefix", from) ||
         !check_text(op, "new prefix", to))
         return false;
-    TensorDict *renamed = tensor_dict_new();
-    for (int i = 0; i < dict->n && !tensor_pending(); i++)
-        any |= append_renamed(renamed, &dict->entry[i], from, to);
-    if (!any) tensor_fail("dict_rename: no name begins with \"%s\"", tensor_name_text(from));
-    const bool good = !tensor_pending();
-    if (good) {
-        NamedTensor *old = dict->entry;
-        dict->entry = renamed->entry;
-        renamed->entry = old;
+    const int n = dict->n + dict->n_unread;
+    char **name = calloc((size_t)n + 1, sizeof *name);
+    if (!name) return tensor_fail("dict_rename: out of memory");
+    bool any = false;
+    for (int i = 0; i < n && !tensor_pending(); i++) {
+        if (strncmp(*name_of(dict, i), from, strlen(from)) != 0) continue;
+        name[i] = renamed(dict, *name_of(dict, i), from, to);
+        any = true;
     }
-    tensor_dict_free(renamed);
-    return good;
+    if (!any) tensor_fail("dict_rename: no name begins with \"%s\"", tensor_name_text(from));
+    for (int i = 0; i < n; i++) {
+        char *old = *name_of(dict, i);
+        const bool good = name[i] && !tensor_pending();
+        if (good) *name_of(dict, i) = name[i];
+        free(good ? old : name[i]);
+    }
+    free(name);
+    return !tensor_pending();
 }
 
 bool tensor_dict_set_metadata(TensorDict *dict, const char *key, const char *value) {

@@ -336,7 +336,7 @@ static const ModuleClass text_class = {"Text", sizeof(Text), NULL, text_destroy}
 
 static Writer *writer_new(const Case *c, bool cached) {
     Writer *b = nn_module_new(&writer_class);
-    const MultiHeadAttentionConfig config = {c->C, c->H, 0, false, c->C, c->C, c->C, true, 0};
+    const MultiHeadAttentionConfig config = {c->C, c->H, 0, false, c->C, c->C, c->C, true, 0, 0};
     b->ln1 = nn_add_child(b, "ln1", nn_layer_norm_new(SHAPE(c->C)));
     b->ln2 = nn_add_child(b, "ln2", nn_layer_norm_new(SHAPE(c->C)));
     b->attention = nn_add_child(b, "attention", nn_multi_head_attention_new(config));

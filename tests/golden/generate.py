@@ -269,8 +269,8 @@ def window_at(first, bits):
 
 
 def rope(x, positions, speed, halves):
-    """As Hugging Face's models write it: x cos + rotated sin, with the angles repeated for both of a pair. speed: of the
-    pairs, or the base from which they are made."""
+    """As Hugging Face's models write it: x cos + rotated sin, with the angles repeated for both of a pair.
+    speed: the speeds of the pairs, or the base from which they are made."""
     half = x.shape[-1] // 2
     if not isinstance(speed, torch.Tensor):
         speed = speed ** (-torch.arange(0, 2 * half, 2, dtype=torch.float64) / max(2 * half, 1))

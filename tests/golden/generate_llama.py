@@ -16,9 +16,9 @@ B, N, C, WINDOW = 2, 6, 16, 4
 # Of the four speeds of a head of 8 numbers one stays, two are between, and one is divided by 8.
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 100.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}
-COMMON = dict(hidden_size=C, intermediate_size=16, num_attention_heads=4, num_key_value_heads=2, head_dim=8, vocab_size=32,
-              max_position_embeddings=512, attn_implementation="eager", tie_word_embeddings=False, pad_token_id=0,
-              bos_token_id=None, eos_token_id=None)
+COMMON = dict(hidden_size=C, intermediate_size=16, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+              vocab_size=32, max_position_embeddings=512, attn_implementation="eager", tie_word_embeddings=False,
+              pad_token_id=0, bos_token_id=None, eos_token_id=None)
 MODELS = {
     "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(
         num_hidden_layers=1, rope_parameters=LLAMA3, **COMMON)),

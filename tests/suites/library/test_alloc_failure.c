@@ -1023,7 +1023,8 @@ static bool attempt_safetensors(void *context, Outcome *outcome) {
     Leaves *l = context;
     bool ok = dict && tensor_dict_set(dict, "x", l->x) && tensor_dict_set(dict, "y", l->x) &&
               tensor_dict_set(dict, "z", l->x) && tensor_dict_set_metadata(dict, "k", "v") &&
-              tensor_dict_set_metadata(dict, "l", "v") && tensor_dict_set_metadata(dict, "k", "w");
+              tensor_dict_set_metadata(dict, "l", "v") &&
+              tensor_dict_set_metadata(dict, "k", "w") && tensor_dict_rename(dict, "y", "yy");
     if (ok && tensor_save_safetensors(dict, file_name)) loaded = tensor_load_safetensors(file_name);
     for (int i = 0; loaded && i < loaded->n; i++) note(outcome, loaded->entry[i].tensor);
     tensor_dict_free(dict);

@@ -455,12 +455,10 @@ TEST(a_dict_with_other_names) {
     ck_assert(tensor_dict_rename(dict, "", "net."));
     expect_entries(dict, (const char *[]){"net.x", "net.y", "net.bb", "net.bba.x"});
     FAILS(tensor_dict_rename(dict, "a", "c"), "dict_rename: no name begins with \"a\"");
-    FAILS(tensor_dict_rename(dict, "net.x", "net.y"),
-          "dict_rename: the name \"net.y\" would be taken already");
-    FAILS(tensor_dict_rename(dict, "net.y", "net.x"),
-          "dict_rename: the name \"net.x\" would be taken already");
+    FAILS(tensor_dict_rename(dict, "net.x", "net.y"), "dict_rename: the name \"net.y\" is taken");
+    FAILS(tensor_dict_rename(dict, "net.y", "net.x"), "dict_rename: the name \"net.x\" is taken");
     FAILS(tensor_dict_rename(dict, "net.x", "__metadata__"),
-          "dict_rename: the name \"__metadata__\" would be taken already");
+          "dict_rename: the name \"__metadata__\" is taken");
     expect_entries(dict, (const char *[]){"net.x", "net.y", "net.bb", "net.bba.x"});
     tensor_dict_free(dict);
 }
@@ -839,6 +837,9 @@ TEST(an_entry_that_is_not_read) {
     Linear *linear = nn_linear_new(4, 1, true);
     ck_assert_int_eq(dict->n, 1);
     ck_assert_int_eq(dict->n_unread, 2);
+    ck_assert(tensor_dict_rename(dict, "mask", "a.mask") &&
+              tensor_dict_rename(dict, "a.", "")); /* a name that was not read is one, too */
+    FAILS(tensor_dict_rename(dict, "bias", "mask"), "dict_rename: the name \"mask\" is taken");
     ck_assert_ptr_nonnull(tensor_dict_get(dict, "bias"));
     FAILS(tensor_dict_get(dict, "weight"),
           "dict_get: the type of \"weight\" is F8_E4M3" ONLY_READ "; in PyTorch, save x.float()");

@@ -188,7 +188,7 @@ static Tensor *draw_dropout_views(int64_t n) {
 static Tensor *draw_multinomial(int64_t rows, int64_t categories, int64_t n, bool replacement) {
     Tensor *w = tensor_zeros(SHAPE(categories, rows));
     for (int64_t i = 0; i < rows * categories; i++)
-        tensor_set(w, (double)(i * 7 % 11), i / rows, i % rows);
+        tensor_set(w, (double)(i * 7 % 11) / (double)(i * 7 % 11 + 3), i / rows, i % rows);
     tape_begin_no_grad();
     Tensor *by_columns = ag_transpose(w, 0, 1);
     Tensor *index =
@@ -200,7 +200,7 @@ static Tensor *draw_multinomial(int64_t rows, int64_t categories, int64_t n, boo
 static Tensor *draw_multinomial_1(int64_t n) { return draw_multinomial(2, 30, n, false); }
 static Tensor *draw_multinomial_4(int64_t n) { return draw_multinomial(4, 9, n, false); }
 static Tensor *draw_multinomial_70(int64_t n) { return draw_multinomial(1, 70, n, false); }
-static Tensor *draw_multinomial_500(int64_t n) { return draw_multinomial(2, 500, n, true); }
+static Tensor *draw_multinomial_5000(int64_t n) { return draw_multinomial(2, 5000, n, true); }
 static Tensor *draw_multinomial_9(int64_t n) { return draw_multinomial(2, 9, n, true); }
 
 typedef struct {
@@ -231,7 +231,7 @@ static const Record RECORDS[] = {
     {"multinomial 1", F32, 2, draw_multinomial_1, 0},
     {"multinomial", F32, 20, draw_multinomial_4, 0},
     {"multinomial f64", F64, 50, draw_multinomial_70, 0},
-    {"multinomial +", F32, 40, draw_multinomial_500, 0},
+    {"multinomial +", F32, 40, draw_multinomial_5000, 0},
     {"multinomial+ f8", F64, 40, draw_multinomial_9, 0},
     {"rand f64", F64, DRAWS, draw_rand, 0},
     {"uniform f64", F64, DRAWS, draw_uniform, 0},
