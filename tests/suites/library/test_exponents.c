@@ -119,7 +119,7 @@ static const Row by_rows[] = {
     {"masked_softmax",
      0.75,
      0,
-     {{KERNEL_OF(masked_softmax), "yxLmn"}, {KERNEL_OF(masked_softmax_dx), "gyd"}}},
+     {{KERNEL_OF(masked_softmax), "yxLmnv"}, {KERNEL_OF(masked_softmax_dx), "gyd"}}},
     {"cross_entropy",
      3,
      1,
