@@ -1,9 +1,10 @@
 /* place.h - the marker's temporary folder: what it needs to compile a student's file, and copies of
  * the student's files.
  *
- *     kit/           harness.o, and for each exercise the object that calls its function; headers
+ *     kit/           the headers
+ *     objects/       harness.o, and what calls each exercise's function: for the linker alone
  *     source/        copies of one student's files
- *     around/        of attention from scratch: what becomes an object of the kit
+ *     around/        of attention from scratch: what becomes one of the objects
  *     whole/         of attention from scratch: the object of the student's whole file
  *     04_softmax/    the program of one exercise, and what it writes
  *
@@ -24,7 +25,7 @@ typedef struct {
     char compiler_path[PATH_SIZE / 4];
     bool confines;         /* the compiler can open no file but the student's and the system's */
     bool links_statically; /* programs need no file, and may open none */
-    bool whole; /* attention.c is compiled for all of its functions */
+    bool whole;            /* attention.c is compiled for all of its functions */
 } Place;
 
 /* Finds the compiler, makes the folder and the kit; false with a sentence. */
