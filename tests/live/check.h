@@ -37,7 +37,7 @@ void srunner_free(SRunner *runner);
 
 #define START_TEST(test)                                                                           \
     static void test##_run(int _i);                                                                \
-    static const TTest test##_named = {#test, test##_run, __FILE__, __LINE__};                                         \
+    static const TTest test##_named = {#test, test##_run, __FILE__, __LINE__};                     \
     static const TTest *const test = &test##_named;                                                \
     static void test##_run(int _i __attribute__((unused)))
 #define END_TEST
