@@ -45,6 +45,18 @@ int run_tests(const char *suite); /* what main returns */
     __attribute__((constructor)) static void begin_case_##n(void) {                                \
         enter_test(&(ListedTest){.line = n, .title = __VA_ARGS__});                                \
     }
+/* LOOP_TEST(name, WITH_THREADS) is no test where there is one thread, as in a core that tcc
+ * compiles; WITH_CACHE: none in a core alone, whose memory is malloc's. */
+#ifdef ONE_THREAD
+enum { WITH_THREADS = 0 };
+#else
+enum { WITH_THREADS = 1 };
+#endif
+#ifdef CORE_ONLY
+enum { WITH_CACHE = 0 };
+#else
+enum { WITH_CACHE = 1 };
+#endif
 typedef struct {
     int line;
     const TTest *test;

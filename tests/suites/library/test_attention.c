@@ -301,7 +301,7 @@ LOOP_TEST(fused_attention_of_grouped_heads, sampled(MASKS, 4)) {
 
 CASE("fused")
 /* Keys and values of one head take no more memory for eight heads of queries. */
-TEST(grouped_heads_are_not_copied) {
+LOOP_TEST(grouped_heads_are_not_copied, WITH_CACHE) {
     int64_t most[2];
     tensor_set_num_threads(1); /* each has a workspace */
     for (int i = 0; i < 2; i++) {
@@ -481,7 +481,7 @@ static int64_t bytes_for_length(int64_t n) {
     return peak;
 }
 
-TEST(memory_grows_with_the_length_alone) {
+LOOP_TEST(memory_grows_with_the_length_alone, WITH_CACHE) {
     tensor_set_default_dtype(F32);
     const int64_t once = bytes_for_length(500), fourfold = bytes_for_length(2000);
     ck_assert_int_gt(once, 500 * 4 * 4);
@@ -491,7 +491,7 @@ TEST(memory_grows_with_the_length_alone) {
 
 /* Of the matrices of Q x K numbers, at most two exist at any time: the scores are freed when the
  * weights are computed, and the gradient of the scores overwrites the gradient of the weights. */
-TEST(scores_are_let_go) {
+LOOP_TEST(scores_are_let_go, WITH_CACHE) {
     const int64_t n = 512, matrices = 4, matrix = matrices * n * n * (int64_t)sizeof(double);
     MultiHeadAttention *attention = nn_multi_head_attention_new(
         (MultiHeadAttentionConfig){.num_hiddens = 4, .num_heads = matrices});
@@ -511,7 +511,7 @@ TEST(scores_are_let_go) {
 
 /* Of the two matrices, the weights are kept as attention_weights. The weights after dropout are
  * freed after the product with the values. */
-TEST(dropped_weights_are_let_go) {
+LOOP_TEST(dropped_weights_are_let_go, WITH_CACHE) {
     const int64_t n = 128, matrix = n * n * (int64_t)sizeof(double);
     DotProductAttention *attention = nn_dot_product_attention_new(0.5);
     Tensor *x = tensor_rand(SHAPE(1, n, 4));

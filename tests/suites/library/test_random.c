@@ -395,7 +395,7 @@ static void *draw_in_thread(void *value) {
     return NULL;
 }
 
-TEST(each_thread_has_its_own_generator) {
+LOOP_TEST(each_thread_has_its_own_generator, WITH_THREADS) {
     tensor_manual_seed(42);
     double value = 0;
     pthread_t thread;

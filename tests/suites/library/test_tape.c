@@ -168,7 +168,7 @@ static void *use_tape_in_thread(void *ok) {
     return NULL;
 }
 
-TEST(each_thread_has_its_own_tapes) {
+LOOP_TEST(each_thread_has_its_own_tapes, WITH_THREADS) {
     Tensor *x = LEAF(SCALAR, 2);
     bool ok = false;
     ck_assert(tape_begin());

@@ -1786,7 +1786,7 @@ static void run_thread(void *(*body)(void *), void *argument) {
 }
 
 CASE("threads", .setup = setup, .teardown = frame_teardown)
-TEST(each_thread_has_its_own_error_and_default_type) {
+LOOP_TEST(each_thread_has_its_own_error_and_default_type, WITH_THREADS) {
     Notes notes = {.given = NULL};
     tensor_set_default_dtype(F64);
     tensor_fail("mine");
@@ -1797,7 +1797,7 @@ TEST(each_thread_has_its_own_error_and_default_type) {
     expect_error("mine");
 }
 
-TEST(a_default_type_set_elsewhere_stays_there) {
+LOOP_TEST(a_default_type_set_elsewhere_stays_there, WITH_THREADS) {
     Notes notes = {.given = NULL};
     run_thread(other_thread, &notes);
     ck_assert(notes.still_f32);
@@ -1805,7 +1805,7 @@ TEST(a_default_type_set_elsewhere_stays_there) {
     ck_assert_ptr_null(tensor_error());
 }
 
-TEST(a_tensor_may_be_released_in_another_thread) {
+LOOP_TEST(a_tensor_may_be_released_in_another_thread, WITH_THREADS) {
     Notes notes = {.given = counting(SHAPE(1000))};
     ck_assert_int_eq(tensor_live(), live_before + 1);
     run_thread(other_thread, &notes);
@@ -1821,7 +1821,7 @@ static void *makes_a_tensor(void *argument) {
     return NULL;
 }
 
-TEST(a_tensor_outlives_the_thread_that_made_it) {
+LOOP_TEST(a_tensor_outlives_the_thread_that_made_it, WITH_THREADS) {
     Tensor *x = NULL;
     run_thread(makes_a_tensor, &x);
     expect_form(x, F32, SHAPE(1000));
@@ -1840,7 +1840,7 @@ static void *counts_many(void *argument) {
     return argument;
 }
 
-TEST(live_counts_right_from_many_threads) {
+LOOP_TEST(live_counts_right_from_many_threads, WITH_THREADS) {
     pthread_t thread[4];
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&thread[i], NULL, counts_many, NULL), 0);
