@@ -178,8 +178,8 @@ Tensor *nn_layer_norm_forward(LayerNorm *norm, Tensor *x); /* (..., normalized_s
  * Where masks of other libraries differ: keep is true for a key that counts, key_padding_mask of
  * PyTorch's MultiheadAttention is true for one that is masked (ag_logical_not turns one into the
  * other). The output of a query whose length is 0 is 0; in d2l's masked_softmax it is the mean of
- * all values. With fewer queries than keys, causal starts at the upper left: query i attends to keys
- * 0 to i, as PyTorch's is_causal. */
+ * all values. With fewer queries than keys, causal starts at the upper left: query i attends to
+ * keys 0 to i, as PyTorch's is_causal. */
 
 /* softmax(Q K' / sqrt(d)) V, Vaswani et al. 2017, section 3.2.1. */
 typedef struct {
@@ -423,8 +423,8 @@ void nn_incompatible_keys_free(IncompatibleKeys *keys);
  * nn_optimizer_state_dict copies, so later steps do not change the dict. Loading copies as well,
  * and replaces all state: a parameter without entries has taken no step. For a lazy parameter the
  * shape must fit its layer. Entries without the prefix are ignored; but if none has it, and the
- * state is there under another, that is an error. If anything does not fit, the error says what, and
- * nothing has changed. */
+ * state is there under another, that is an error. If anything does not fit, the error says what,
+ * and nothing has changed. */
 bool nn_optimizer_state_dict(Optimizer *optimizer, const char *prefix, TensorDict *dict);
 bool nn_optimizer_load_state_dict(Optimizer *optimizer, const char *prefix, const TensorDict *dict);
 

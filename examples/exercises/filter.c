@@ -2,7 +2,7 @@
  * the list as a small program before each system call (seccomp). A call that is not in the list
  * fails as on a system that does not know it, so the C library takes another way if there is one.
  */
-#define _GNU_SOURCE /* syscall, O_PATH */
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): syscall and O_PATH want it */
 #include "filter.h"
 
 #if defined __linux__ && defined __LP64__ && __has_include(<linux/seccomp.h>) &&                   \

@@ -231,9 +231,11 @@ static bool is_of_system(const char *path) {
  * system. A name with a blank is none. */
 static bool foreign_file(const char *rule, const char *here, const char *const *folders, char *name,
                          size_t size) {
+    static const char blanks[] = " \\\r\n";
     const char *at = strchr(rule, ':');
     char path[4096], folder[4096];
-    for (at = at ? at + 1 : ""; *(at += strspn(at, " \\\r\n"));) {
+    for (at = at ? at + 1 : ""; at[strspn(at, blanks)];) {
+        at += strspn(at, blanks);
         const size_t length = strcspn(at, " \r\n");
         snprintf(name, size, "%.*s", (int)length, at);
         snprintf(path, sizeof path, "%s%s%.*s", *at == '/' ? "" : here, *at == '/' ? "" : "/",

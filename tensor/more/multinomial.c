@@ -75,7 +75,7 @@ Tensor *tensor_multinomial(const Tensor *weights, int64_t n, bool replacement) {
     const int64_t V = shape.dim[last], B = last ? shape.dim[0] : 1;
     shape.dim[last] = n;
     Tensor *w = tensor_convert(weights, F64);
-    Tensor *u = w ? tensor_make(apart ? w->shape : shape, F64) : NULL;
+    Tensor *u = tensor_make(apart ? weights->shape : shape, F64);
     Tensor *index = u && !apart ? tensor_make(shape, I64) : NULL;
     for (int64_t b = 0; u && b < B; b++) check_row((double *)w->data + b * V, b, V, apart ? n : 1);
     const Generator before = *tensor_generator_current();

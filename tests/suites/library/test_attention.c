@@ -710,7 +710,8 @@ LOOP_TEST(a_key_that_one_part_masks_is_masked, 2 * COUNT(pools)) {
     static const double none = -HUGE_VAL, adds[ADDS] = {0, 1, (double)NAN, HUGE_VAL, -HUGE_VAL};
     tensor_set_default_dtype(_i % 2 ? F64 : F32);
     void *module = module_of_pool(_i / 2);
-    Tensor *x[3], *expected[5];
+    Tensor *x[3];
+    Tensor *expected[5];
     for (int i = 0; i < 3; i++) x[i] = ag_requires_grad(tensor_randn(SHAPE(2, i ? 2 : 1, 4)));
     Tensor *keep = tensor_from_bools(SHAPE(2), (bool[]){true, false});
     Tensor *lens = tensor_from_int64s(SHAPE(2), (int64_t[]){1, 1});

@@ -462,7 +462,8 @@ static void try_head(int64_t Q, int64_t K, int64_t D, int64_t Dv, int parts) {
     tensor_generator_seed(&generator, draw(1000));
     for (int64_t i = 0; i < Q * K; i++) {
         keep[i] = draw(5) > 0;
-        float *masking = draw(2) ? bias : window, *other = masking == bias ? window : bias;
+        float *masking = draw(2) ? bias : window;
+        float *other = masking == bias ? window : bias;
         if (draw(6) > 0) continue;
         masking[i] = -INFINITY; /* whatever the other part says */
         if (parts & BIAS && parts & WINDOW && draw(2)) other[i] = draw(2) ? NAN : INFINITY;

@@ -400,7 +400,8 @@ LOOP_TEST(positions_jump_over_padding, 2) {
     tape_begin_no_grad();
     Tensor *positions = tape_own(tensor_from_int64s(SHAPE(B, N), place[0]));
     Tensor *keep = ag_logical_not(tape_own(tensor_from_bools(SHAPE(B, 1, 1, N), padding[0])));
-    Tensor *first = ag_slice(x, 0, 0, 1), *second = ag_slice(x, 0, 1, 2);
+    Tensor *first = ag_slice(x, 0, 0, 1);
+    Tensor *second = ag_slice(x, 0, 1, 2);
     Tensor *parts[] = {ag_slice(second, 1, 0, 2), ag_slice(second, 1, 4, N)};
     second = ag_cat(parts, 2, 1); /* (1, 5, C) */
     const AttentionMask causal = {.causal = true};

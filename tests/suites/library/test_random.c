@@ -503,14 +503,11 @@ TEST(a_mistake_is_one_sentence_and_draws_nothing) {
         for (int again = 0; again < 2; again++) {
             tensor_fill(rows, i == 3 ? 0 : 1);
             tensor_set(rows, bad[i], 1, 2);
-            DRAWS_NOTHING(tensor_multinomial(rows, 2, again),
-                          i == 3 ? again ? "multinomial: row 0 has 0 weights above 0: it must have "
-                                           "1 or more"
-                                         : "multinomial: row 0 has 0 weights above 0: it must have "
-                                           "2 or more"
-                                 : format("multinomial: weight 2 of row 1 is %g: it must be finite "
-                                          "and not negative",
-                                          bad[i]));
+            const char *none = format(
+                "multinomial: row 0 has 0 weights above 0: it must have %d or more", 2 - again);
+            const char *wrong = format(
+                "multinomial: weight 2 of row 1 is %g: it must be finite and not negative", bad[i]);
+            DRAWS_NOTHING(tensor_multinomial(rows, 2, again), i == 3 ? none : wrong);
         }
     DRAWS_NOTHING(tensor_multinomial(w, 3, false),
                   "multinomial: row 0 has 2 weights above 0: it must have 3 or more");
