@@ -218,9 +218,9 @@ static const Edit constructor[] = {
     {"void softmax_forward",
      "__attribute__((constructor)) void first(void) { exit(0); }\nvoid softmax_forward", 100},
     {NULL, NULL, 0}};
-static const Edit *const edits[] = {harmless, syntax, structure, forgeries, constructor};
+static const Edit *const edits[] = {syntax, harmless, structure, forgeries, constructor};
 
-LOOP_TEST(edits_cost_their_own_function, COUNT(edits)) {
+LOOP_TEST(edits_cost_their_own_function, sampled(COUNT(edits), COUNT(edits))) {
     int points = 100;
     fill_all();
     for (const Edit *e = edits[_i]; e->from; e++) {
