@@ -133,7 +133,7 @@ static char **name_of(const TensorDict *dict, int i) {
 static char *renamed(const TensorDict *dict, const char *name, const char *from, const char *to) {
     const size_t cut = strlen(from);
     char *text = malloc(strlen(to) + strlen(name + cut) + 1);
-    if (!text) return tensor_fail("dict_rename: out of memory");
+    if (!text) return tensor_fail("dict_rename: out of memory for a name");
     strcat(strcpy(text, to), name + cut);
     bool taken = !strcmp(text, "__metadata__");
     for (int i = 0; i < dict->n + dict->n_unread; i++) {
@@ -151,7 +151,7 @@ bool tensor_dict_rename(TensorDict *dict, const char *from, const char *to) {
         return false;
     const int n = dict->n + dict->n_unread;
     char **name = calloc((size_t)n + 1, sizeof *name);
-    if (!name) return tensor_fail("dict_rename: out of memory");
+    if (!name) return tensor_fail("dict_rename: out of memory for a list of names");
     bool any = false;
     for (int i = 0; i < n && !tensor_pending(); i++) {
         if (strncmp(*name_of(dict, i), from, strlen(from)) != 0) continue;

@@ -113,7 +113,7 @@ static const struct {
     {"\x93NUMPY", "", "a .npy file: tensor_load_npy reads it"},
     {"\x89HDF\r\n", "", "an HDF5 file: in Python, read it with h5py and save its arrays"},
     {"\x1f\x8b", "", "compressed, by gzip: unpack it"},
-    {"version https://git-lfs", "", "a pointer of Git LFS, not the file itself: git lfs pull"},
+    {"version ", "git-lfs", "a pointer of Git LFS, not the file itself: git lfs pull"},
     {"<!", "", A_PAGE},
     {"<html", "", A_PAGE},
     {"{", "\"", "a text, JSON: the tensors are in .safetensors files, which it may name"},

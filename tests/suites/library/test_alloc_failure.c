@@ -1178,6 +1178,13 @@ static bool load_other_names(void *model) {
     return ok;
 }
 
+static bool rename_weight(void *model) {
+    TensorDict *dict = tensor_dict_new();
+    const bool ok = nn_state_dict(model, "", dict) && tensor_dict_rename(dict, "weight", "w");
+    tensor_dict_free(dict);
+    return ok;
+}
+
 TEST(files_say_for_what_memory_is_missing) {
     static const char *const sentences[] = {
         "dict_new: out of memory",
@@ -1190,6 +1197,8 @@ TEST(files_say_for_what_memory_is_missing) {
     int file = make_file();
     for (int i = 0; i < COUNT(sentences); i++) expect_refused(save_and_load, linear, sentences[i]);
     expect_refused(load_other_names, linear, "load_state_dict: out of memory for a list of names");
+    expect_refused(rename_weight, linear, "dict_rename: out of memory for a list of names");
+    expect_refused(rename_weight, linear, "dict_rename: out of memory for a name");
     close(file);
     unlink(file_name);
     nn_free(linear);
