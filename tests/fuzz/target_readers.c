@@ -165,10 +165,12 @@ static void try_safetensors(size_t size) {
     if (!said(dict != NULL)) return;
     for (int i = 0; i < dict->n; i++) print_and_read(dict->entry[i].tensor);
     write_file(&out, "", 0);
-    TensorDict *again = NULL;
-    if (tensor_save_safetensors(dict, out.path)) again = tensor_load_safetensors(out.path);
-    if (!again) fault("what was loaded cannot be saved and loaded");
-    check_same_dict(dict, again);
+    const bool saved = said(tensor_save_safetensors(dict, out.path));
+    if (saved == (dict->n_unread > 0))
+        fault("it is saved without what was not read, or not at all");
+    TensorDict *again = saved ? tensor_load_safetensors(out.path) : NULL;
+    if (saved && !again) fault("what was saved cannot be loaded");
+    if (again) check_same_dict(dict, again);
     try_states(dict);
     tensor_dict_free(dict);
     tensor_dict_free(again);
