@@ -81,7 +81,8 @@ static void make_program(const Exercise *e, const char *const marks[ANSWERS], in
     fprintf(file, "}}\n");
     ck_assert_int_eq(fclose(file), 0);
     const char *line = format(
-        "cd %s && ${CC:-cc} -std=gnu11 -O0 -w -fsanitize=bounds -I../kit all.c ../objects/harness.o "
+        "cd %s && ${CC:-cc} -std=gnu11 -O0 -w -fsanitize=bounds -I../kit -c all.c && "
+        "${CC:-cc} all.o ../objects/harness.o "
         "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=aligned_alloc "
         "-Wl,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray,--wrap=mmap %s -lm -o all",
         there, place.links_statically ? "-static" : "");
