@@ -97,12 +97,20 @@ void __wrap_tensor_cache_free(void *block, int64_t size) {
 }
 #endif
 
+/* wasm-ld replaces the calls inside of allocator.c, too, so structs that wait there are counted. */
+static long bytes_in_use(void) {
+#ifdef __wasm__
+    tensor_empty_cache();
+#endif
+    return used;
+}
+
 static int64_t live_before;
 static long used_before;
 
 void frame_setup(void) {
     live_before = tensor_live();
-    used_before = used;
+    used_before = bytes_in_use();
     tensor_set_default_dtype(F64);
     tensor_manual_seed(0);
 }
@@ -119,7 +127,7 @@ void frame_teardown(void) {
     tensor_release(x);
     tensor_clear_error();
     ck_assert_int_eq(tensor_live(), live_before);
-    ck_assert_int_eq(used, used_before);
+    ck_assert_int_eq(bytes_in_use(), used_before);
 }
 
 TCase *add_case(Suite *suite, const char *name, void (*setup)(void), void (*teardown)(void)) {
