@@ -1,4 +1,4 @@
-/* exercises.c - write the backward yourself: marks the functions in examples/exercises/.
+/* exercises.c - write the backward yourself: marks the functions in examples/exercises/students/.
  *
  * Each NN_name.c there has a forward and an empty backward. The program compiles each file, runs
  * the backward on several inputs with one-hot dy's, which gives its Jacobian, and compares it with
@@ -8,13 +8,13 @@
 #include "common/flags.h"
 #include "common/output.h"
 #include "common/repository.h"
-#include "exercises/class.h"
-#include "exercises/find.h"
-#include "exercises/marking.h"
-#include "exercises/process.h"
-#include "exercises/results.h"
-#include "exercises/scratch.h"
-#include "exercises/train.h"
+#include "exercises/marker/class.h"
+#include "exercises/marker/find.h"
+#include "exercises/marker/marking.h"
+#include "exercises/marker/process.h"
+#include "exercises/marker/results.h"
+#include "exercises/marker/scratch.h"
+#include "exercises/marker/train.h"
 
 #include "../tensor/tensor.h"
 
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char usual[] = "examples/exercises";
+static const char usual[] = "examples/exercises/students";
 static const char *submission = usual;
 static const char *json;
 static const char *only;
@@ -37,7 +37,7 @@ static bool train, find;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
 static const Flag flags[] = {
-    TEXT_FLAG("--submission", submission, "DIR", "examples/exercises",
+    TEXT_FLAG("--submission", submission, "DIR", "examples/exercises/students",
               "Marks the files NN_name.c in this folder. A file that is not there is empty."),
     OUTPUT_FLAG("--json", json, "FILE.json", "Writes the marks as Gradescope's results.json."),
     TEXT_FLAG(
@@ -49,7 +49,7 @@ static const Flag flags[] = {
               "Marks every folder in this folder, a student's each: a table, and the commonest\n"
               "mistakes. The seed is drawn anew unless --seed names one."),
     TEXT_FLAG("--scratch", scratch, "FILE.c", "none",
-              "Marks this attention.c, of exercises/scratch/: eighteen functions, 100 points."),
+              "Marks this attention.c, of exercises/students/: eighteen functions, 100 points."),
     OUTPUT_FLAG("--csv", csv, "FILE.csv", "Writes the table of --class there."),
     TEXT_FLAG("--user", user, "NAME", "nobody, for root",
               "Where root marks, the compiler and the students' programs run as this user."),

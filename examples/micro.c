@@ -5,7 +5,8 @@
  * read a word backwards; then the same model answers with a cache of keys and values. Nothing but
  * attention moves a letter, so its map shows where each answer comes from.
  *
- * exercises/scratch/ is the same program as an assignment: its bodies are empty there. */
+ * exercises/students/attention.c is the same program as an assignment: its bodies are empty there.
+ */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

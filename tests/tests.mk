@@ -47,8 +47,8 @@ JSON     = $(call objects,examples/explain/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)
 $(BUILD)/tests/test_alloc_failure: $(call objects,$(call files,examples/explain/rule_*.c) examples/common/mistakes.c examples/common/put_text.c) $(JSON)
 $(BUILD)/tests/test_exercises $(BUILD)/tests/test_forgeries: $(JSON)
-$(BUILD)/tests/test_forgeries: $(call objects,examples/exercises/process.c examples/exercises/filter.c)
-$(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/submission.c)
+$(BUILD)/tests/test_forgeries: $(call objects,examples/exercises/marker/process.c examples/exercises/marker/filter.c)
+$(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/marker/submission.c)
 $(BUILD)/tests/test_answers $(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
 $(BUILD)/tests/test_programs: $(JSON)
 $(BENCHES): $(MEASURE)
@@ -86,7 +86,7 @@ $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat
 $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
 $(BUILD)/fuzz/target_api: WRAP = $(WATCHED) $$(pkg-config --libs check)
 $(BUILD)/fuzz/target_tape $(BUILD)/fuzz/target_rule: $(LESSONS)
-$(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/submission.c examples/exercises/numbers.c)
+$(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/marker/submission.c examples/exercises/marker/numbers.c)
 $(BUILD)/fuzz/target_texts: $(call objects,examples/pronounce/dictionary.c) $(call parts,charlm) $(call parts,kernel_regression)
 $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
@@ -199,7 +199,7 @@ thorough: ## for a release: what .ci/run shortens or leaves out, some hours; goe
 	@sh tests/tools/thorough $(BUILD) $(PARTS)
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(STUDENTS) \
-         examples/exercises/harness.c examples/exercises/process_windows.c examples/exercises/scratch_exercises.c,$(filter %.c,$(SOURCES))))
+         examples/exercises/marker/harness.c examples/exercises/marker/process_windows.c examples/exercises/marker/scratch_exercises.c,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
 	sh tests/checks/layers $(CORE_FOLDERS)

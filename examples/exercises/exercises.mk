@@ -1,17 +1,18 @@
-# exercises.mk - build/exercises, which marks what students write in this folder.
+# exercises.mk - build/exercises, which marks what students write in students/.
 
 # The students' files, and the program around one of them, are compiled by build/exercises. So are the
 # headers that they include, and the texts that --find shows: these are arrays of the program.
-STUDENTS  = $(wildcard examples/exercises/[0-9]*.c)
-MARKER    = $(filter-out $(STUDENTS) %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(call files,examples/exercises/*.c))
-CARRIES   = $(sort examples/exercises/harness.c examples/exercises/protocol.h examples/micro.c \
-              examples/exercises/scratch/attention.c examples/exercises/scratch_calls.inc $(wildcard examples/exercises/[0-9]*.h examples/exercises/find_*.inc))
-TEXT      = $(BUILD)/obj/examples/exercises/texts
-LIST      = $(BUILD)/obj/examples/exercises/list
+FORMS     = examples/exercises/students
+MARKS     = examples/exercises/marker
+MARKER    = $(filter-out %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(call files,$(MARKS)/*.c))
+CARRIES   = $(sort $(MARKS)/harness.c $(MARKS)/protocol.h examples/micro.c \
+              $(FORMS)/attention.c $(MARKS)/scratch_calls.inc $(wildcard $(FORMS)/[0-9]*.h $(MARKS)/find_*.inc))
+TEXT      = $(BUILD)/obj/$(MARKS)/texts
+LIST      = $(BUILD)/obj/$(MARKS)/list
 TEXTS     = $(TEXT).o $(LIST).o
 
 $(BUILD)/exercises$(EXE): $(call objects,$(MARKER) examples/explain/json.c examples/recall/model.c) $(TEXTS) $(RECORDER)
-$(TEXT).c: examples/exercises/texts.h $(CARRIES) $(BUILD)/flags
+$(TEXT).c: $(MARKS)/texts.h $(CARRIES) $(BUILD)/flags
 	@mkdir -p $(@D); (cat $<; echo 'const Text texts[] = {'; \
 	    for file in $(CARRIES); do echo "{\"$${file##*/}\", (const unsigned char[]){"; \
 	        od -An -v -tu1 $$file | sed 's/[0-9][0-9]*/&,/g'; echo '0}},'; done; \
@@ -22,7 +23,7 @@ $(LIST).c: $(MARKER) $(BUILD)/flags
 	        match($$0, /[.]number = [0-9]+/) { number = substr($$0, RSTART + 10, RLENGTH - 10) } \
 	        match($$0, /[.]letter = "[a-z]"/) { letter = substr($$0, RSTART + 11, 1) } \
 	        name && /};$$/ { print number letter, name; name = "" }' \
-	    $(MARKER) | sort -n | awk 'BEGIN { print "#include \"examples/exercises/exercise.h\"" } \
+	    $(MARKER) | sort -n | awk 'BEGIN { print "#include \"examples/exercises/marker/exercise.h\"" } \
 	        { print "extern const Exercise " $$2 ";"; list = list "&" $$2 ", " } \
 	        END { print "const Exercise *const exercise_list[] = {" list "0};\nconst int num_exercises = " NR ";" }' >$@
 $(TEXTS): MORE = -I.
@@ -30,26 +31,25 @@ $(TEXTS): %.o: %.c $(BUILD)/flags
 	$(compile)
 
 # The mistakes of attention from scratch are edits of micro.c.
-SCRATCHED = $(BUILD)/obj/examples/exercises/scratch_mistakes.inc
-$(SCRATCHED): examples/exercises/scratch/mistakes.awk examples/micro.c examples/exercises/scratch/mistakes.txt
+SCRATCHED = $(BUILD)/obj/$(MARKS)/scratch_mistakes.inc
+$(SCRATCHED): examples/exercises/mistakes/edits.awk examples/micro.c examples/exercises/mistakes/attention.txt
 	@mkdir -p $(@D); awk -f $^ >$@
-$(BUILD)/obj/examples/exercises/scratch_exercises.o: MORE = -I$(dir $(SCRATCHED))
-$(BUILD)/obj/examples/exercises/scratch_exercises.o: $(SCRATCHED)
+$(BUILD)/obj/$(MARKS)/scratch_exercises.o: MORE = -I$(dir $(SCRATCHED))
+$(BUILD)/obj/$(MARKS)/scratch_exercises.o: $(SCRATCHED)
 
-exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in examples/exercises/
+exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in examples/exercises/students/
 	@CC='$(CC)' $(BUILD)/exercises$(EXE) || true
 # Attention from scratch: what students get, and what Gradescope gets. The marker is built there, from these files.
-SCRATCH   = examples/exercises/scratch
 UPLOADED   = Makefile tensor autograd nn examples tests/tests.mk tests/core.mk tests/tools
 handout: ## the assignment for students, build/attention-assignment.zip
 	@sh tests/tools/have zip
 	@mkdir -p $(BUILD); rm -f $(BUILD)/attention-assignment.zip
-	@zip -qj $(BUILD)/attention-assignment.zip $(addprefix $(SCRATCH)/,attention.c check.h handout.html)
+	@zip -qj $(BUILD)/attention-assignment.zip $(addprefix $(FORMS)/,attention.c check.h handout.html)
 	@echo '$(BUILD)/attention-assignment.zip: attention.c, check.h and handout.html'
 gradescope: ## its autograder, build/attention-autograder.zip
 	@sh tests/tools/have zip
 	@rm -rf $(BUILD)/autograder $(BUILD)/attention-autograder.zip; mkdir -p $(BUILD)/autograder/tapehead
-	@cp $(SCRATCH)/setup.sh $(SCRATCH)/run_autograder $(BUILD)/autograder
+	@cp $(MARKS)/setup.sh $(MARKS)/run_autograder $(BUILD)/autograder
 	@tar cf - $(UPLOADED) | tar xf - -C $(BUILD)/autograder/tapehead
 	@cd $(BUILD)/autograder && zip -qr ../attention-autograder.zip .
 	@echo '$(BUILD)/attention-autograder.zip: setup.sh, run_autograder and the sources of the marker'

@@ -309,7 +309,7 @@ static void tell(Lesson *l) {
             "To the queries: \"%s\" gets %s. The keys are data here, and get nothing.",
             word_of(l, q / E), show_grad("queries", q));
     say(l, step_backward("queries", "W_q.weight"), w,
-        "The last parameter: farthest from 0 is %s. Now every parameter has its gradient. All of it, with an engine of your own: examples/exercises/scratch.",
+        "The last parameter: farthest from 0 is %s. Now every parameter has its gradient. All of it, with an engine of your own: examples/exercises/students/attention.c.",
         show_grad("W_q.weight", w));
 }
 

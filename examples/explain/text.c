@@ -475,7 +475,8 @@ static void show_exercise(void) {
     const char *exercise = json_text(lesson, "exercise", "");
     if (!*exercise) return;
     say(TERMINAL_MARGIN,
-        "Write it yourself, in C: examples/exercises/%s.c. make exercises marks it.", exercise);
+        "Write it yourself, in C: examples/exercises/students/%s.c. make exercises marks it.",
+        exercise);
     putchar('\n');
 }
 

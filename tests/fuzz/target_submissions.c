@@ -4,8 +4,8 @@
  * says; or a line that a student has typed. */
 #include "common.h"
 
-#include "../../examples/exercises/numbers.h"
-#include "../../examples/exercises/submission.h"
+#include "../../examples/exercises/marker/numbers.h"
+#include "../../examples/exercises/marker/submission.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -131,4 +131,4 @@ function tallyOfRules() {
 
 /* At the end of a lesson: the exercise in C. */
 const drawToExercise = ({ exercise }) => exercise && el("p", { class: "to-exercise" }, "Write it yourself, in C: ",
-    el("code", {}, `examples/exercises/${exercise}.c`), ", marked by ", el("code", {}, "make exercises"), ".");
+    el("code", {}, `examples/exercises/students/${exercise}.c`), ", marked by ", el("code", {}, "make exercises"), ".");

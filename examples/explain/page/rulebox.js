@@ -328,7 +328,7 @@ function verdictOf(step, place, planted) {
     const { done, tries } = doneIn(state.lesson), found = done.get(place.name);
     if (isExercise() && found && !planted) return el("p", {}, found.isShown ? "Shown: this is one way to write it."
         : [verdictWord("right", "Right. "), tallyOfRules()],
-    place.exercise && [" The same in C: ", el("code", {}, `examples/exercises/${place.exercise}.c`)]);
+    place.exercise && [" The same in C: ", el("code", {}, `examples/exercises/students/${place.exercise}.c`)]);
     if (!planted) return null;
     if (!isWrong(planted)) return el("p", {}, transposes(planted.why) || verdictWord("right", "Right."));
     const isHinted = isExercise() && (tries.get(place.name) || 0) >= 2;

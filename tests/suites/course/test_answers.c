@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../examples/exercises/marking.h"
+#include "../../../examples/exercises/marker/marking.h"
 #include "../common.h"
 
 enum { EXERCISES = 16, ANSWERS = 128, TEXT = 1 << 19 };

@@ -248,9 +248,10 @@ TEST(files_with_another_name) {
 TEST(the_files_of_the_students_compile) {
     for (int i = 0; i < EXERCISES; i++) {
         char line[256];
-        snprintf(line, sizeof line,
-                 "sed 's,/. your code ./,if (0) return;,' examples/exercises/%s.c >$D/%s.c",
-                 name[i], name[i]);
+        snprintf(
+            line, sizeof line,
+            "sed 's,/. your code ./,if (0) return;,' examples/exercises/students/%s.c >$D/%s.c",
+            name[i], name[i]);
         ck_assert_int_eq(shell(line), 0);
     }
     mark_folder("");

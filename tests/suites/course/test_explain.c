@@ -1925,7 +1925,8 @@ TEST(strings_of_json) {
 LOOP_TEST(lesson_leads_to_an_exercise, PARTS) {
     char file[96];
     open_case(_i);
-    snprintf(file, sizeof file, "examples/exercises/%s.c", json_text(tree, "exercise", "none"));
+    snprintf(file, sizeof file, "examples/exercises/students/%s.c",
+             json_text(tree, "exercise", "none"));
     ck_assert_msg(access(file, R_OK) == 0, "%s is not there", file);
     close_case();
 }

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../../examples/exercises/process.h"
+#include "../../../examples/exercises/marker/process.h"
 #include "../../../examples/explain/json.h"
 #include "../common.h"
 #include "../common_program.h"

@@ -60,7 +60,7 @@ static bool cannot_be_said(const char *name) {
 }
 
 static void exercise_exists(const char *name) {
-    FILE *file = *name ? fopen(format("examples/exercises/%s.c", name), "r") : NULL;
+    FILE *file = *name ? fopen(format("examples/exercises/students/%s.c", name), "r") : NULL;
     ck_assert_msg(!*name || file, "%s", name);
     if (file) fclose(file);
 }

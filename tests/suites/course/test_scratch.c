@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../examples/exercises/submission.h"
+#include "../../../examples/exercises/marker/submission.h"
 #include "../../../examples/explain/json.h"
 #include "../../../nn/nn.h"
 #include "../common.h"
@@ -71,7 +71,7 @@ static void fill(const char *function, const char *body, size_t size) {
 }
 /* attention.c with the bodies of micro.c */
 static void fill_all(void) {
-    slurp("examples/exercises/scratch/attention.c", program_text, TEXT);
+    slurp("examples/exercises/students/attention.c", program_text, TEXT);
     slurp("examples/micro.c", micro_text, TEXT);
     for (int i = 0; i < FUNCTIONS; i++) {
         Definition d;
@@ -166,7 +166,7 @@ TEST(every_answer_is_in_a_round) {
 
 TEST(the_empty_form_has_no_points) {
     int points = 0;
-    slurp("examples/exercises/scratch/attention.c", program_text, TEXT);
+    slurp("examples/exercises/students/attention.c", program_text, TEXT);
     ck_assert_int_eq(mark_program(), 1);
     for (int i = 0; i < FUNCTIONS; i++) {
         char number[16];
@@ -244,7 +244,7 @@ static void compile_program(const char *flags) {
     char line[256];
     put(path("attention.c"), program_text);
     snprintf(line, sizeof line,
-             "cp examples/exercises/scratch/check.h $D && ${CC:-cc} %s $D/attention.c -o "
+             "cp examples/exercises/students/check.h $D && ${CC:-cc} %s $D/attention.c -o "
              "$D/attention -lm 2>$D/err",
              flags);
     ck_assert_int_eq(shell(line), 0);
@@ -320,7 +320,7 @@ TEST(the_handout_is_true) {
     int lines = 0, points = 0;
     ck_assert_int_eq(shell("(echo; ${BUILD:-build}/micro) | sed 's/>/\\&gt;/g' >$D/micro"), 0);
     slurp(path("micro"), printed, TEXT);
-    slurp("examples/exercises/scratch/handout.html", page, TEXT);
+    slurp("examples/exercises/students/handout.html", page, TEXT);
     for (const char *pre = strstr(page, "<pre id="); pre; pre = strstr(pre + 1, "<pre id=")) {
         for (const char *line = strchr(pre, '>') + 1; strncmp(line, "</pre>", 6) != 0;) {
             const size_t n = strcspn(line, "\n<");

@@ -9,7 +9,7 @@
 /* micro.c's own main is none here. */
 #define main micro_main
 int micro_main(void);
-#include "../micro.c"
+#include "../../micro.c"
 #undef main
 #include "scratch_calls.inc"
 

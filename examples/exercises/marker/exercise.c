@@ -1,7 +1,7 @@
 /* exercise.c - the arrays of the calls of an exercise: see exercise.h. */
 #include "exercise.h"
 
-#include "../../tensor/tensor.h"
+#include "../../../tensor/tensor.h"
 
 #include <inttypes.h>
 #include <stdio.h>

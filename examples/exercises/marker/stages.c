@@ -1,7 +1,7 @@
 /* stages.c - the first wrong stage: see stages.h. */
 #include "stages.h"
 
-#include "../common/put_text.h"
+#include "../../common/put_text.h"
 
 #include "numbers.h"
 

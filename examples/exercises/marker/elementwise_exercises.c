@@ -4,10 +4,10 @@
 #include "stages.h"
 #include "truth.h"
 
-#include "01_scale.h"
-#include "02_bias.h"
-#include "06_dropout.h"
-#include "13_sgd.h"
+#include "../students/01_scale.h"
+#include "../students/02_bias.h"
+#include "../students/06_dropout.h"
+#include "../students/13_sgd.h"
 
 /* ---- 1 scale: y = s x ------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
 #include "stages.h"
 #include "truth.h"
 
-#include "12_self_attention.h"
+#include "../students/12_self_attention.h"
 
 #include <math.h>
 #include <stdlib.h>

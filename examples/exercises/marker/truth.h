@@ -12,7 +12,7 @@
 #ifndef TAPEHEAD_EXERCISES_TRUTH_H
 #define TAPEHEAD_EXERCISES_TRUTH_H
 
-#include "../../nn/nn.h"
+#include "../../../nn/nn.h"
 #include "exercise.h"
 
 void truth_begin(void); /* opens a tape */

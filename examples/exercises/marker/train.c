@@ -3,7 +3,7 @@
  * replaced. */
 #include "train.h"
 
-#include "../recall/model.h"
+#include "../../recall/model.h"
 #include "planted.h"
 #include "process.h"
 

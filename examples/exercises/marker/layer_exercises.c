@@ -4,8 +4,8 @@
 #include "stages.h"
 #include "truth.h"
 
-#include "08_layer_norm.h"
-#include "10_additive.h"
+#include "../students/08_layer_norm.h"
+#include "../students/10_additive.h"
 
 #include <math.h>
 

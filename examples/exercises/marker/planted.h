@@ -3,7 +3,7 @@
 #ifndef TAPEHEAD_EXERCISES_PLANTED_H
 #define TAPEHEAD_EXERCISES_PLANTED_H
 
-#include "../../nn/nn.h"
+#include "../../../nn/nn.h"
 #include "trial.h"
 
 /* Compiles the functions that planted ops use, and says which there are. */

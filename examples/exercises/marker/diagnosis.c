@@ -1,7 +1,7 @@
 /* diagnosis.c - which mistake is it? See diagnosis.h. */
 #include "diagnosis.h"
 
-#include "../common/mistakes.h"
+#include "../../common/mistakes.h"
 
 #include "hints.h"
 #include "numbers.h"

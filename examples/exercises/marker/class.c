@@ -1,8 +1,8 @@
 /* class.c - marks a class: see class.h. */
 #include "class.h"
 
-#include "../../tensor/tensor.h"
-#include "../common/output.h"
+#include "../../../tensor/tensor.h"
+#include "../../common/output.h"
 #include "marking.h"
 #include "results.h"
 #include "submission.h"

@@ -1,7 +1,7 @@
 /* hints.c - what can be said about a wrong output without a name: see hints.h. */
 #include "hints.h"
 
-#include "../common/put_text.h"
+#include "../../common/put_text.h"
 
 #include "numbers.h"
 

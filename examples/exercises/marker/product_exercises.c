@@ -3,8 +3,8 @@
 #include "calls.h"
 #include "truth.h"
 
-#include "03_product.h"
-#include "07_linear.h"
+#include "../students/03_product.h"
+#include "../students/07_linear.h"
 
 /* ---- 3 product: y = a b -----------------------------------------------------------------------
  */

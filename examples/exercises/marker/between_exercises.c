@@ -4,8 +4,8 @@
 #include "numbers.h"
 #include "truth.h"
 
-#include "07b_mean_variance.h"
-#include "10b_weighted_mean.h"
+#include "../students/07b_mean_variance.h"
+#include "../students/10b_weighted_mean.h"
 
 #include <math.h>
 

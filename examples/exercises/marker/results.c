@@ -1,7 +1,7 @@
 /* results.c - prints marks, and writes them as JSON: see results.h. */
 #include "results.h"
 
-#include "../explain/json.h"
+#include "../../explain/json.h"
 #include "submission.h"
 
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include "stages.h"
 #include "truth.h"
 
-#include "11_attention.h"
-#include "14_flash.h"
+#include "../students/11_attention.h"
+#include "../students/14_flash.h"
 
 #include <math.h>
 

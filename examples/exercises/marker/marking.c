@@ -2,7 +2,7 @@
  * files and wait for the programs; the library and the diagnosis run in the thread that called. */
 #include "marking.h"
 
-#include "../../tensor/tensor.h"
+#include "../../../tensor/tensor.h"
 #include "process.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* place.c - the folder of temporary files and the compiler: see place.h. */
 #include "place.h"
 
-#include "../../tensor/tensor.h"
+#include "../../../tensor/tensor.h"
 #include "process.h"
 #include "scratch.h"
 #include "submission.h"

@@ -3,14 +3,14 @@
  * both results. */
 #include "find.h"
 
-#include "../common/plural.h"
+#include "../../common/plural.h"
 
 #include "calls.h"
 #include "diagnosis.h"
 #include "numbers.h"
 #include "texts.h"
 
-#include "../../tensor/tensor.h"
+#include "../../../tensor/tensor.h"
 
 #include <math.h>
 #include <stdio.h>

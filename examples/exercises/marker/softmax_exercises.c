@@ -5,9 +5,9 @@
 #include "stages.h"
 #include "truth.h"
 
-#include "04_softmax.h"
-#include "05_masked_softmax.h"
-#include "09_cross_entropy.h"
+#include "../students/04_softmax.h"
+#include "../students/05_masked_softmax.h"
+#include "../students/09_cross_entropy.h"
 
 #include <math.h>
 
