@@ -5,8 +5,8 @@
 FORMS     = examples/exercises/students
 MARKS     = examples/exercises/marker
 MARKER    = $(filter-out %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(call files,$(MARKS)/*.c))
-CARRIES   = $(sort $(MARKS)/harness.c $(MARKS)/protocol.h examples/micro.c \
-              $(FORMS)/attention.c $(MARKS)/scratch_calls.inc $(wildcard $(FORMS)/[0-9]*.h $(MARKS)/find_*.inc))
+CARRIES   = $(sort $(FORMS)/exercises.h $(wildcard $(FORMS)/[0-9]*.c) $(MARKS)/harness.c $(MARKS)/protocol.h examples/micro.c \
+              $(FORMS)/attention.c $(MARKS)/scratch_calls.inc $(wildcard $(MARKS)/find_*.inc))
 TEXT      = $(BUILD)/obj/$(MARKS)/texts
 LIST      = $(BUILD)/obj/$(MARKS)/list
 TEXTS     = $(TEXT).o $(LIST).o
@@ -30,12 +30,15 @@ $(TEXTS): MORE = -I.
 $(TEXTS): %.o: %.c $(BUILD)/flags
 	$(compile)
 
-# The mistakes of attention from scratch are edits of micro.c.
-SCRATCHED = $(BUILD)/obj/$(MARKS)/scratch_mistakes.inc
-$(SCRATCHED): examples/exercises/mistakes/edits.awk examples/micro.c examples/exercises/mistakes/attention.txt
-	@mkdir -p $(@D); awk -f $^ >$@
-$(BUILD)/obj/$(MARKS)/scratch_exercises.o: MORE = -I$(dir $(SCRATCHED))
-$(BUILD)/obj/$(MARKS)/scratch_exercises.o: $(SCRATCHED)
+# A right function and its known mistakes, which are edits of it: mistakes/NN_name.txt; those of attention.txt are edits
+# of micro.c.
+EDITS     = examples/exercises/mistakes/edits.awk
+EDITED    = $(patsubst %.txt,$(BUILD)/obj/%.inc,$(wildcard examples/exercises/mistakes/*.txt))
+$(EDITED): $(BUILD)/obj/%.inc: %.txt $(EDITS) examples/micro.c
+	@mkdir -p $(@D); awk -f $(EDITS) $(if $(filter %/attention.txt,$<),examples/micro.c) $< >$@ || { rm -f $@; false; }
+EDITING   = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter %_exercises.c %_exercise.c,$(MARKER)))
+$(EDITING): MORE = -I$(BUILD)/obj/examples/exercises/mistakes
+$(EDITING): $(EDITED)
 
 exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in examples/exercises/students/
 	@CC='$(CC)' $(BUILD)/exercises$(EXE) || true

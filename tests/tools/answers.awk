@@ -90,14 +90,12 @@ function print_answer(k, file,   i, count, line, name, names, seen) {
     }
     printf "%s", names
 }
-function print_all(   k, file, header) {
+function print_all(   k, file) {
     file = FILENAME
     sub(/.*\//, "", file)
-    header = file
-    sub(/txt$/, "h", header)
     sub(/txt$/, "c", file)
     print "#define _GNU_SOURCE\n#define TAPEHEAD_SHOW\n#define main students_main"
-    print "#include \"" header "\"\n#include <assert.h>\n#include <errno.h>\n#include <math.h>\n#include <stdbool.h>\n" \
+    print "#include \"exercises.h\"\n#include <assert.h>\n#include <errno.h>\n#include <math.h>\n#include <stdbool.h>\n" \
         "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>"
     for (k = 0; k < n; k++)
         if (!is_alone(k)) print_answer(k, file)

@@ -4,8 +4,7 @@
 #include "numbers.h"
 #include "truth.h"
 
-#include "../students/07b_mean_variance.h"
-#include "../students/10b_weighted_mean.h"
+#include "prototypes.h"
 
 #include <math.h>
 

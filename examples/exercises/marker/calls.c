@@ -189,7 +189,8 @@ static void carry(const Exercise *e, Call *to, const Call *from) {
 void calls_right(const Exercise *e, Calls *calls) {
     for (int i = 0; i < calls->n; i++) {
         if (calls->call[i].carries) carry(e, &calls->call[i], &calls->call[i - 1]);
-        e->right(&calls->call[i]);
+        if (e->right) e->right(&calls->call[i]);
+        else e->call(e->source, &calls->call[i]);
     }
 }
 

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool diagnosis_hides_numbers;
+
 const char *const mark_names[] = {"right",   "wrong",  "empty",      "crash",     "timeout",
                                   "outside", "inputs", "no-compile", "not-marked"};
 
@@ -267,7 +269,7 @@ static Worst find_worst(const Case *c, const KnownMistake *m) {
             if (!returned(c, i) || (pass == 0 && call->dy == ONE_HOT)) continue;
             if (pass < 2 && call->lone) continue;
             if (m && !mistake_counts(m, call)) continue;
-            if (c->stage.stage && i != c->stage.call) continue;
+            if (c->stage.call >= 0 && i != c->stage.call) continue;
             for (int k = 0; exercise_array(c->e, k); k++) look_at_output(c, i, k, &worst);
         }
     return worst;
@@ -298,7 +300,8 @@ static void say_worst(const Case *c, const KnownMistake *m) {
         snprintf(should, sizeof should, "exactly 0");
     element_name(c->e, mine, w.array, w.element, name, sizeof name);
     sizes_text(c->e, mine, sizes, sizeof sizes);
-    say(c->mark, "%s is %s, should be %s (%s)\n", name, is, should, sizes);
+    if (diagnosis_hides_numbers) say(c->mark, "%s is wrong (%s)\n", name, sizes);
+    else say(c->mark, "%s is %s, should be %s (%s)\n", name, is, should, sizes);
 }
 
 /* ---- the marks ---------------------------------------------------------------------------------
@@ -338,8 +341,9 @@ static bool are_all_named(Case *c) {
 /* A hint, and the exercise's own question, once. */
 static void say_hint(const Case *c, int output) {
     const char *asks = c->e->asks[output];
-    hints_output(c->e, c->trial, c->right, output, c->mark->worst, c->mark->text,
-                 sizeof c->mark->text);
+    char hint[1024] = "";
+    hints_output(c->e, c->trial, c->right, output, c->mark->worst, hint, sizeof hint);
+    if (!strstr(c->mark->text, hint)) say(c->mark, "%s", hint);
     if (asks && !strstr(c->mark->text, asks))
         say(c->mark, "%s: %s\n", exercise_array(c->e, output)->name, asks);
 }
@@ -366,13 +370,15 @@ static void look_at_rows(const Case *c, int call, int output, WrongRows *rows) {
     const int64_t columns = call_columns(c->e, right, output);
     const int64_t n = call_length(c->e, right, output);
     double unit = 1;
+    bool here = false;
     for (int64_t i = 0; i < n; i++) unit = fmax(unit, fabs(y[i]));
     for (int64_t i = 0; i < n; i++) {
         if (distance(x[i], y[i], unit) <= 1e-9) continue;
-        rows->seen = true;
+        rows->seen = here = true;
         if (i / columns > 0) rows->only_first = false;
         if (i / columns < n / columns - 1) rows->only_last = false;
     }
+    if (!here) rows->only_first = rows->only_last = false; /* it is not so on every input */
 }
 
 /* A loop that begins or ends at the wrong place is no wrong stage. */
@@ -415,7 +421,7 @@ static void explain_outputs(Case *c) {
         else say_hint(c, k);
     }
     if (!all) memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);
-    if (!all && c->mark->worst >= 0)
+    if (!all && c->mark->worst >= 0 && !diagnosis_hides_numbers)
         hints_terms(c->e, c->given, c->right, c->mark->worst, c->mark->worst_array,
                     c->mark->worst_element, c->mark->text, sizeof c->mark->text);
 }
@@ -430,22 +436,20 @@ static unsigned only_wrong(const Case *c) {
     return only;
 }
 
-static void say_stage(const Case *c, bool proof) {
-    const Evidence evidence = {c->e, c->trial, c->right};
-    if (c->stage.stage)
-        stages_say(&evidence, &c->stage, proof, c->mark->text, sizeof c->mark->text);
-}
-
+/* The stage is what the function shows, or else the mistake's. */
 static void explain_wrong(Case *c, const KnownMistake *all) {
     c->stage = stages_find(c->e, c->trial, c->right);
-    if (c->stage.stage) snprintf(c->mark->stage, sizeof c->mark->stage, "%s", c->stage.stage);
+    if (!*c->stage.stage && all) stages_of_mistake(c->e, all, c->given, c->right, c->stage.stage);
+    snprintf(c->mark->stage, sizeof c->mark->stage, "%s", c->stage.stage);
     say_worst(c, all);
-    say_stage(c, !all);
+    say(c->mark, "%s", c->stage.text);
     if (all) {
         c->mark->mistakes[0] = all;
         say_mistake(c, all, only_wrong(c));
     } else {
         explain_outputs(c);
+        if (!*c->mark->stage && c->mark->mistakes[0])
+            stages_of_mistake(c->e, c->mark->mistakes[0], c->given, c->right, c->mark->stage);
     }
 }
 

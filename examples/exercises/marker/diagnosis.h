@@ -33,6 +33,9 @@ typedef struct {
 extern const char *const mark_names[]; /* "right", "wrong", "empty", ... */
 
 /* given: the trial's calls, as the function got them; right: with the right outputs. */
+/* Then no mark has a right number in it, nor one of the student's. */
+extern bool diagnosis_hides_numbers;
+
 Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const Calls *right);
 
 typedef struct {

@@ -1,13 +1,9 @@
 /* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs, their right results
  * and their mistakes. */
 #include "calls.h"
-#include "stages.h"
 #include "truth.h"
 
-#include "../students/01_scale.h"
-#include "../students/02_bias.h"
-#include "../students/06_dropout.h"
-#include "../students/13_sgd.h"
+#include "prototypes.h"
 
 /* ---- 1 scale: y = s x ------------------------------------------------------------------------ */
 
@@ -218,7 +214,6 @@ const Exercise exercise_dropout = {.number = 6,
                                    .call = dropout_call,
                                    .right = dropout_right,
                                    .mistakes = dropout_mistakes,
-                                   .stages = &stages_dropout,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
                                    .lesson = 4,
                                    .step = "b7.0"};

@@ -81,7 +81,6 @@ typedef struct {
 enum { AGAIN = 256 };
 
 typedef struct Random Random;
-struct StageRules; /* stages.h */
 
 typedef struct {
     int number;
@@ -95,6 +94,7 @@ typedef struct {
     const char *dy;      /* the parameter that is the gradient of the result; NULL: no vjp */
     const Sizes *inputs; /* after the last one, size[0] is 0 */
     const Sizes *large;  /* the same, for a lone call each; NULL: there are none */
+    double before;       /* is in each output before the call, and not part of what is compared */
     int steps;           /* calls in a row for each input, if there is no dy */
     /* Makes an input out of random numbers: a y that is a softmax, a target. May be NULL. */
     void (*prepare)(Call *call, const Sizes *sizes, Random *random);
@@ -109,14 +109,14 @@ typedef struct {
     const KnownMistake *shared;   /* more of them, which other exercises have, too; or NULL */
     /* The whole backward with the change of a mistake. */
     void (*changed)(const Call *call, int change);
-    const struct StageRules *stages; /* its intermediates; NULL: it has none */
-    const char *where;               /* the same loop in the library: file and name */
-    int lesson;                      /* of build/explain, where the rule is explained, */
-    const char *step;                /* and its step: "b3.0" */
-    const char *lesson_switch;       /* that the lesson needs: "additive"; NULL: none */
-    const char *lesson_note;         /* how the lesson differs; NULL: it does not */
-    bool lesson_has_answer;          /* so it is named only after an attempt */
-    bool limited;                    /* at most 8 (sum of all sizes) numbers of memory */
+    Function *source;          /* the right backward, which shows its stages; NULL: it has none */
+    const char *where;         /* the same loop in the library: file and name */
+    int lesson;                /* of build/explain, where the rule is explained, */
+    const char *step;          /* and its step: "b3.0" */
+    const char *lesson_switch; /* that the lesson needs: "additive"; NULL: none */
+    const char *lesson_note;   /* how the lesson differs; NULL: it does not */
+    bool lesson_has_answer;    /* so it is named only after an attempt */
+    bool limited;              /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
 /* All exercises, by their numbers and letters. exercises.mk makes the list: it finds each `const

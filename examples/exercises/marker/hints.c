@@ -84,6 +84,7 @@ static bool is_right_elsewhere(const Exercise *e, const Call *call, const Pair *
 
 /* What holds in all calls in which the output has no NaN, where it can be seen. */
 typedef struct {
+    bool set; /* right where it is not wrong by what was there before: = in place of += */
     bool multiple, zero, constant, transposed, up, down;
     double factor; /* of the first call that has one */
     double error;  /* the largest, in units of the largest number of its call */
@@ -113,6 +114,16 @@ static void look_for_factor(Found *found, const Pair *p) {
     if (!is_multiple(p, factor)) found->multiple = false;
     if (isnan(found->factor)) found->factor = factor;
     if (fabs(factor - found->factor) > 1e-6 * fabs(factor)) found->constant = false;
+}
+
+/* Is each number right, or right minus what was there before? */
+static bool is_set(const Pair *p, double before) {
+    const double most = largest(p);
+    for (int64_t i = 0; i < p->n; i++)
+        if (!(fabs(p->x[i] - p->right[i]) <= 1e-9 * most) &&
+            !(fabs(p->x[i] + before - p->right[i]) <= 1e-9 * most))
+            return false;
+    return true;
 }
 
 static void look_at(Found *found, const Call *call, const Pair *p, bool has_rows) {
@@ -377,6 +388,13 @@ static bool say_found(const Exercise *e, const Trial *trial, const Calls *right,
     const char *where = f->nans ? " where it is no NaN" : "";
     const int undoubled = e->dy ? not_doubled(e, trial, array) : -1;
     if (f->calls == 0 || f->wrong == 0) return false;
+    if (f->set) {
+        put_text(text, size,
+                 "%s is right but for what was there before, which is lost: is it set, =, where it "
+                 "must grow, +=?\n",
+                 name);
+        return true;
+    }
     if (f->nans == 0 && say_kind(f, name, text, size)) return true;
     if (f->error <= 1e-5)
         put_text(text, size,
@@ -406,7 +424,12 @@ static bool say_found(const Exercise *e, const Trial *trial, const Calls *right,
 void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int array, int here,
                   char *text, size_t size) {
     const char *name = exercise_array(e, array)->name;
-    Found f = {.multiple = true, .constant = true, .transposed = true, .up = true, .down = true};
+    Found f = {.set = true,
+               .multiple = true,
+               .constant = true,
+               .transposed = true,
+               .up = true,
+               .down = true};
     Pair shown = {0};
     int nan = -1;
     bool elsewhere = e->is_zero != NULL;
@@ -419,6 +442,7 @@ void hints_output(const Exercise *e, const Trial *trial, const Calls *right, int
         if (has_nan && (nan < 0 || i == here)) nan = i;
         f.nans += has_nan;
         if (!has_nan) look_at(&f, &right->call[i], &p, exercise_array(e, array)->rows);
+        f.set = f.set && e->before != 0 && !has_nan && is_set(&p, e->before);
         elsewhere = elsewhere && is_right_elsewhere(e, &right->call[i], &p);
     }
     if (nan < 0 && trial->unsteady >> array & 1) {

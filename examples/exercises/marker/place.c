@@ -181,13 +181,24 @@ static ProcessResult run_compiler(const Place *place, const char *folder, const 
 static const char *const with_texts[] = {".", "../source", "../kit", NULL};
 static const char *const with_objects[] = {".", "../objects", "../whole", NULL};
 
-/* Compiles the student's file alone, with one more flag. The student may have a main. */
-static ProcessResult compile_with(const Place *place, const char *file, const char *folder,
-                                  const char *flag) {
-    char path[PATH_SIZE], headers[PATH_SIZE + 2], object[PATH_SIZE];
-    const char *const words[] = {
-        COMPILES, flag, "-Dmain=students_main", "-DTAPEHEAD_SHOW", headers, "-c", file, "-o",
-        object,   NULL};
+/* Compiles the student's file alone, with one more flag. The student may have a main. `e`: the
+ * exercise whose prototype counts, or NULL. */
+static ProcessResult compile_with(const Place *place, const Exercise *e, const char *file,
+                                  const char *folder, const char *flag) {
+    char path[PATH_SIZE], headers[PATH_SIZE + 2], object[PATH_SIZE], prototype[PATH_SIZE];
+    const char *const words[] = {COMPILES,
+                                 flag,
+                                 "-Dmain=students_main",
+                                 "-DTAPEHEAD_SHOW",
+                                 headers,
+                                 "-c",
+                                 file,
+                                 "-o",
+                                 object,
+                                 "-include",
+                                 prototype,
+                                 NULL};
+    near_path(place, kit, e && !e->file ? exercise_file(e) : "exercises", ".h", prototype);
     near_path(place, kit, "", "", path);
     snprintf(headers, sizeof headers, "-I%s", path);
     near_path(place, folder, "student.o", "", object);
@@ -195,15 +206,16 @@ static ProcessResult compile_with(const Place *place, const char *file, const ch
 }
 
 /* The student's arrays are watched (harness.c), by a compiler that can. */
-static ProcessResult compile(const Place *place, const char *file, const char *folder) {
+static ProcessResult compile(const Place *place, const Exercise *e, const char *file,
+                             const char *folder) {
     char path[PATH_SIZE];
-    const ProcessResult result = compile_with(place, file, folder, "-fsanitize=bounds");
+    const ProcessResult result = compile_with(place, e, file, folder, "-fsanitize=bounds");
     if (process_succeeded(result)) return result;
     place_path(place, folder, "messages", "", path);
     char *text = submission_read(path, 1 << 20);
     const bool unknown = text && strstr(text, "fsanitize");
     free(text);
-    return unknown ? compile_with(place, file, folder, "-g0") : result;
+    return unknown ? compile_with(place, e, file, folder, "-g0") : result;
 }
 
 /* Of attention from scratch: all parts of the right program but the function's own. */
@@ -268,7 +280,7 @@ static void read_messages(const char *path, char *messages, size_t size) {
 static ProcessResult make_program(const Place *place, const Exercise *e, const char *file,
                                   const char *folder, char *messages, size_t size) {
     char path[PATH_SIZE];
-    ProcessResult result = compile(place, file, folder);
+    ProcessResult result = compile(place, e, file, folder);
     place_path(place, folder, "messages", "", path);
     read_messages(path, messages, size);
     if (!process_succeeded(result)) return result;
@@ -307,7 +319,7 @@ void place_compile_whole(Place *place, const char *name) {
     if (!process_make_folder_in(place->folder, whole, true, folder, sizeof folder)) return;
     near_path(place, source, name, ".c", file);
     place_path(place, whole, "student.o", "", object);
-    place->whole = process_succeeded(compile(place, file, whole));
+    place->whole = process_succeeded(compile(place, NULL, file, whole));
     process_keep(folder, object);
 }
 
@@ -397,21 +409,27 @@ static bool is_there(const char *path) {
     return stat(path, &status) == 0;
 }
 
+/* Makes NAME.h with the prototype, which a student's file is compiled with, and NAME.c. */
 bool place_prepare(const Place *place, const Exercise *e) {
     char file[80], path[PATH_SIZE];
-    Line line = {.length = 0};
+    Line head = {.length = 0}, line = {.length = 0};
     const char *name = exercise_file(e);
     place_path(place, objects, name, ".o", path);
     if (is_there(path)) return true;
     if (e->file) return scratch_prepare(place, e);
-    append(&line, "#include <stdbool.h>\n");
-    append_prototype(&line, e);
+    append(&head, "#pragma once\n#include \"exercises.h\"\n");
+    append_prototype(&head, e);
+    append(&head, ";\n");
     append(&line,
-           ";\nvoid tapehead_call(const int *size, const double *number, void *const *array);\n"
+           "#include \"%s.h\"\n"
+           "void tapehead_call(const int *size, const double *number, void *const *array);\n"
            "void tapehead_call(const int *size, const double *number, void *const *array) {\n"
-           "    (void)number;\n    ");
+           "    (void)number;\n    ",
+           name);
     append_call(&line, e);
     append(&line, ";\n}\n");
+    snprintf(file, sizeof file, "%s.h", name);
+    if (head.length >= sizeof head.text || !write_text(place, file, head.text)) return false;
     snprintf(file, sizeof file, "%s.c", name);
     return line.length < sizeof line.text && write_text(place, file, line.text) &&
            place_compile_kit(place, kit, name);
@@ -430,6 +448,12 @@ bool place_can_compile(const Place *place, const Exercise *e) {
     if (!write_text(place, text, line.text)) return false;
     near_path(place, kit, text, "", file);
     return process_succeeded(make_program(place, e, file, name, messages, sizeof messages));
+}
+
+const char *text_named(const char *name) {
+    for (int i = 0; i < num_texts; i++)
+        if (strcmp(texts[i].name, name) == 0) return (const char *)texts[i].text;
+    return "";
 }
 
 /* The other texts have answers in them, and no student's file may include them. */

@@ -3,8 +3,7 @@
 #include "calls.h"
 #include "truth.h"
 
-#include "../students/03_product.h"
-#include "../students/07_linear.h"
+#include "prototypes.h"
 
 /* ---- 3 product: y = a b -----------------------------------------------------------------------
  */

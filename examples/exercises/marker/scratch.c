@@ -30,12 +30,6 @@ static const char *function_name(int i) {
     return i < SCRATCH ? scratch_exercise(i)->function : complete[i - SCRATCH];
 }
 
-static const char *text_named(const char *name) {
-    for (int i = 0; i < num_texts; i++)
-        if (strcmp(texts[i].name, name) == 0) return (const char *)texts[i].text;
-    return "";
-}
-
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 /* Where a definition without its last bracket ends: where the next function begins. */

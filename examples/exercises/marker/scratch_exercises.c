@@ -44,7 +44,7 @@ static void forget(Matrix *y) {
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wmisleading-indentation"
-#include "scratch_mistakes.inc" /* made by exercises.mk */
+#include "attention.inc" /* made by exercises.mk */
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -111,7 +111,7 @@ static void prepare_words(Call *c, const Sizes *sizes, Random *random) {
 /* ---- the list -------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define ADDS "Your code must add to it, +=, whatever it was before: which terms, with which indices?"
+#define ADDS "Which terms does it get, with which indices?"
 #define N(name)          {name, SIZE, NULL, NULL}
 #define IN(name, r, c)   {name, INPUT, r, c}
 #define OUT_(name, r, c) {name, OUTPUT, r, c}
@@ -199,30 +199,30 @@ static const Exercise exercises[SCRATCH] = {
      .asks = {"The tape must be empty after clear.",
               "Is each result on the tape released, and nothing else?",
               "After clear the tape must work as before."}},
-    {FUNCTION(51, matmul_backward, 10, products, NULL), .dy = "dy",
+    {FUNCTION(51, matmul_backward, 10, products, NULL), .dy = "dy", .before = 1,
      .parameter = {N("N"), N("K"), N("M"), OUT_("da", "N", "K"), OUT_("db", "K", "M"),
                    IN("a", "N", "K"), IN("b", "K", "M"), IN("dy", "N", "M")},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(61, softmax_backward, 10, heads, prepare_softmax), .dy = "dy",
+    {FUNCTION(61, softmax_backward, 10, heads, prepare_softmax), .dy = "dy", .before = 1,
      .parameter = {N("Q"), N("K"), N("heads"), OUT_("da", ROWS, "K"), IN("a", ROWS, "K"),
                    IN("dy", ROWS, "K")},
      .asks = {ADDS}},
-    {FUNCTION(71, scores_backward, 5, heads, NULL), .dy = "dy",
+    {FUNCTION(71, scores_backward, 5, heads, NULL), .dy = "dy", .before = 1,
      .parameter = {HEADS_AND_D, OUT_("dq", "Q", WIDE), OUT_("dk", "K", WIDE), IN("q", "Q", WIDE),
                    IN("k", "K", WIDE), IN("dy", ROWS, "K")},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(72, mix_backward, 5, heads, NULL), .dy = "dy",
+    {FUNCTION(72, mix_backward, 5, heads, NULL), .dy = "dy", .before = 1,
      .parameter = {HEADS_AND_D, OUT_("dp", ROWS, "K"), OUT_("dv", "K", WIDE), IN("p", ROWS, "K"),
                    IN("v", "K", WIDE), IN("dy", "Q", WIDE)},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(81, embed_backward, 3, lists, prepare_embed), .dy = "dy",
+    {FUNCTION(81, embed_backward, 3, lists, prepare_embed), .dy = "dy", .before = 1,
      .parameter = {N("N"), N("R"), N("M"), OUT_("da", "R", "M"), IN("a", "R", "M"),
                    IN("index", NULL, "N"), IN("dy", "N", "M")},
      .asks = {ADDS}},
     {FUNCTION(82, cross_entropy_forward, 3, logits, prepare_logits), .steps = 1,
      .parameter = {N("N"), N("M"), OUT_("y", NULL, "1"), IN("a", "N", "M"), IN("index", NULL, "N")},
      .asks = {"Which rows are asked, and by how many is the sum divided? Is max subtracted?"}},
-    {FUNCTION(83, cross_entropy_backward, 4, logits, prepare_logits), .dy = "dy",
+    {FUNCTION(83, cross_entropy_backward, 4, logits, prepare_logits), .dy = "dy", .before = 1,
      .parameter = {N("N"), N("M"), OUT_("da", "N", "M"), IN("a", "N", "M"), IN("index", NULL, "N"),
                    IN("dy", NULL, "1")},
      .asks = {ADDS}},

@@ -1,10 +1,9 @@
 /* self_attention_exercise.c - 12 self-attention: its inputs, its right results and its mistakes. */
 #include "attention_mistakes.h"
 #include "calls.h"
-#include "stages.h"
 #include "truth.h"
 
-#include "../students/12_self_attention.h"
+#include "prototypes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -298,7 +297,7 @@ static const Sizes inputs[] = {{{3, 2, 2}, 1, 0},   {{2, 2, 3}, 1, 0},   {{3, 3,
                                {{3, 1, 3}, 1, 0},   {{2, 3, 1}, 1, 0},   {{1, 2, 2}, 1, 0},
                                {{4, 1, 1}, 1, 0},   {{1, 1, 1}, 1, 0},   {{2, 2, 2}, 1.5, 0},
                                {{3, 2, 4}, 0.7, 0}, {{9, 2, 1}, 0.5, 1}, {{0}, 0, 0}};
-static const Sizes large[] = {{{LARGE, 1, 2}, 1, 0},
+static const Sizes large[] = {{{263, 1, 2}, 1, 0},
                               {{2, LARGE_SQUARE, 1}, 0.5, 0},
                               {{2, 1, LARGE_SQUARE}, 0.5, 0},
                               {{0}, 0, 0}};
@@ -331,7 +330,6 @@ const Exercise exercise_self_attention = {
     .mistakes = mistakes,
     .shared = attention_mistakes_shared,
     .changed = changed,
-    .stages = &stages_self_attention,
     .where = "nn/attention.c, multi_head, and the backward of its ops",
     .lesson = 5,
     .step = "s"};

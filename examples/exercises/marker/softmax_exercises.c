@@ -2,12 +2,9 @@
  * results and their mistakes. */
 #include "calls.h"
 #include "numbers.h"
-#include "stages.h"
 #include "truth.h"
 
-#include "../students/04_softmax.h"
-#include "../students/05_masked_softmax.h"
-#include "../students/09_cross_entropy.h"
+#include "prototypes.h"
 
 #include <math.h>
 
@@ -240,7 +237,6 @@ const Exercise exercise_masked_softmax = {.number = 5,
                                           .right = masked_right,
                                           .is_zero = masked_is_zero,
                                           .mistakes = masked_mistakes,
-                                          .stages = &stages_masked_softmax,
                                           .where = "tensor/kernels/plain.inc, masked_softmax_dx",
                                           .lesson = 3,
                                           .step = "b3.0"};

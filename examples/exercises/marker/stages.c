@@ -1,352 +1,346 @@
-/* stages.c - the first wrong stage: see stages.h. */
+/* stages.c - see stages.h. */
 #include "stages.h"
 
 #include "../../common/put_text.h"
-
+#include "diagnosis.h"
 #include "numbers.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the calls that a rule looks at ------------------------------------------------------------
+enum { MOST_STAGES = 20, MOST_RECORDED = 4096 };
+
+/* ---- what a right backward shows ---------------------------------------------------------------
  */
 
-bool stages_fit(const Exercise *e, const Call *call) {
-    for (int k = 0; exercise_array(e, k); k++) {
-        const int64_t columns = call_columns(e, call, k);
-        if (columns > MOST_SIDE || call_length(e, call, k) > columns * MOST_SIDE) return false;
-    }
-    for (const Stage *s = e->stages->stage; s->name; s++)
-        if (s->size[2] &&
-            call_size(e, call, s->size[0]) * call_size(e, call, s->size[1]) > MOST_SIDE)
-            return false;
-    return true;
-}
+/* The numbers of one call. */
+typedef struct {
+    const Shown *number;
+    int n;
+} Numbers;
 
-int stages_dense(const Evidence *evidence, int at) {
-    const Calls *right = evidence->right;
-    while (++at < right->n) {
-        const Call *call = &right->call[at];
-        const bool last = at + 1 == right->n || right->call[at + 1].input != call->input;
-        if (call->dy != DENSE || call->lone || call->tiny ||
-            (!last && right->call[at + 1].dy == DENSE))
-            continue;
-        if (evidence->trial->result[at].call >= 0 && stages_fit(evidence->e, call)) return at;
-    }
+static struct {
+    bool on;
+    Shown number[MOST_RECORDED];
+    int n;
+    char stage[MOST_STAGES][SHOWN_NAME]; /* in the order of the first call */
+    int stages;
+    Numbers mine;    /* the student's */
+    unsigned follow; /* bit k: stage k is set to the student's numbers */
+} recorder;
+
+static bool is_same_place(const Shown *a, const Shown *b) {
+    return a->indices == b->indices && strcmp(a->name, b->name) == 0 &&
+           memcmp(a->at, b->at, sizeof a->at) == 0;
+}
+static const Shown *find(Numbers in, const Shown *place) {
+    for (int i = 0; i < in.n; i++)
+        if (is_same_place(&in.number[i], place)) return &in.number[i];
+    return NULL;
+}
+static int stage_named(const char *name) {
+    for (int k = 0; k < recorder.stages; k++)
+        if (strcmp(recorder.stage[k], name) == 0) return k;
     return -1;
 }
 
-int stages_one_hot(const Evidence *evidence, int call) {
-    const Calls *right = evidence->right;
-    const int input = right->call[call].input;
-    int first = call;
-    while (first > 0 && right->call[first - 1].input == input) first--;
-    for (int i = first; i < call; i++)
-        if (evidence->trial->result[i].call < 0) return -1;
-    return right->call[first].dy == ONE_HOT ? first : -1;
+void stages_record(const char *name, double *value, const int *at, int n) {
+    Shown this = {.value = *value, .indices = n};
+    if (!recorder.on || recorder.n == MOST_RECORDED) return;
+    snprintf(this.name, sizeof this.name, "%s", name);
+    memcpy(this.at, at, (size_t)n * sizeof *at);
+    int k = stage_named(name);
+    if (k < 0 && recorder.stages < MOST_STAGES) {
+        k = recorder.stages++;
+        memcpy(recorder.stage[k], this.name, sizeof this.name);
+    }
+    recorder.number[recorder.n++] = this;
+    const Shown *mine = recorder.follow >> k & 1 ? find(recorder.mine, &this) : NULL;
+    if (mine) *value = mine->value;
 }
 
-Matrix stages_mine(const Evidence *evidence, int call, int array) {
-    return matrix_of(evidence->e, &evidence->trial->calls.call[call], array);
-}
-Matrix stages_right(const Evidence *evidence, int call, int array) {
-    return matrix_of(evidence->e, &evidence->right->call[call], array);
-}
-
-bool stages_is_right(const Evidence *evidence, int call, int array) {
-    const Matrix mine = stages_mine(evidence, call, array);
-    const Matrix right = stages_right(evidence, call, array);
-    return matrix_same(&mine, &right, 1e-7);
-}
-
-void stages_show(Finding *finding, int call, const char *stage, const char *proved,
-                 const Matrix *mine) {
-    finding->stage = stage;
-    finding->proved = proved;
-    finding->call = call;
-    finding->seen = mine != NULL;
-    if (mine) finding->mine = *mine;
-}
-
-void stages_prove(Finding *finding, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(finding->proof, sizeof finding->proof, format, arguments);
-    va_end(arguments);
-}
-
-/* ---- words --------------------------------------------------------------------------------------
- */
-
-/* The output with this name; -1 if it is none. */
-static int output_named(const Exercise *e, const char *name) {
+/* Runs a backward on a copy of the call, which the caller frees. */
+static bool run(const Exercise *e, Function *backward, const Call *call, unsigned follow,
+                Call *copy) {
+    if (!call_copy(e, copy, call)) return false;
     for (int k = 0; exercise_array(e, k); k++)
-        if (is_output(exercise_array(e, k)) && strcmp(exercise_array(e, k)->name, name) == 0)
-            return k;
-    return -1;
-}
-
-static int stage_named(const Exercise *e, const char *name) {
-    for (int i = 0; name && e->stages->stage[i].name; i++)
-        if (strcmp(e->stages->stage[i].name, name) == 0) return i;
-    return -1;
-}
-
-/* The right numbers of a stage; false if it has none. */
-static bool right_numbers(const Exercise *e, const Call *call, const char *name, Matrix *right) {
-    Matrix value[MOST_STAGES];
-    const int output = output_named(e, name), stage = stage_named(e, name);
-    if (output >= 0) *right = matrix_of(e, call, output);
-    if (output >= 0) return true;
-    if (stage < 0 || !e->stages->stage[stage].size[0]) return false;
-    e->stages->values(e, call, value);
-    *right = value[stage];
+        if (exercise_array(e, k)->kind == OUTPUT)
+            memset(copy->array[k], 0, (size_t)call_length(e, call, k) * sizeof(double));
+    recorder.n = 0;
+    recorder.follow = follow;
+    recorder.on = true;
+    e->call(backward, copy);
+    recorder.on = false;
     return true;
 }
 
-/* The row with the largest error. */
-static int worst_row(const Matrix *a, const Matrix *b) {
-    double most = -1;
-    int row = 0;
-    for (int i = 0; i < a->rows; i++)
-        for (int j = 0; j < a->columns; j++)
-            if (fabs(a->x[i][j] - b->x[i][j]) > most) {
-                most = fabs(a->x[i][j] - b->x[i][j]);
-                row = i;
-            }
-    return row;
-}
-
-enum { MOST_NUMBERS_IN_ROW = 6 };
-
-/* "{+0.5, -0.5}" */
-static void append_row(const Matrix *a, int row, char *text, size_t size) {
-    char number[32];
-    for (int j = 0; j < a->columns && j < MOST_NUMBERS_IN_ROW; j++) {
-        number_signed(number, a->x[row][j], 6);
-        put_text(text, size, "%s%s", j ? ", " : "{", number);
-    }
-    put_text(text, size, a->columns > MOST_NUMBERS_IN_ROW ? ", ...}" : "}");
-}
-
-/* "[1]", or "[0][2]" for a stage of three sizes, whose matrix has the first two as its rows. */
-static void append_row_name(const Exercise *e, const Call *call, const char *name, int row,
-                            char *text, size_t size) {
-    const Stage *stage = &e->stages->stage[stage_named(e, name)];
-    const int inner = stage->size[2] ? (int)call_size(e, call, stage->size[1]) : 0;
-    const int output = output_named(e, name);
-    if (output >= 0 && !exercise_array(e, output)->rows) put_text(text, size, "%s", name);
-    else if (inner) put_text(text, size, "%s[%d][%d]", name, row / inner, row % inner);
-    else put_text(text, size, "%s[%d]", name, row);
-}
-
-static void append_numbers(const Evidence *evidence, const Finding *f, char *text, size_t size) {
-    const Call *call = &evidence->right->call[f->call];
-    const int output = output_named(evidence->e, f->stage);
-    Matrix right;
-    Matrix mine = f->mine;
-    if (!right_numbers(evidence->e, call, f->stage, &right)) return;
-    if (output >= 0) mine = stages_mine(evidence, f->call, output);
-    const bool seen = f->seen || output >= 0;
-    const int row = seen ? worst_row(&mine, &right) : 0;
-    if (right.rows == 1 && right.columns == 1) put_text(text, size, "%s", f->stage);
-    else append_row_name(evidence->e, call, f->stage, row, text, size);
-    put_text(text, size, " should be ");
-    append_row(&right, row, text, size);
-    if (seen) {
-        put_text(text, size, ", and your results have ");
-        append_row(&mine, row, text, size);
-    }
-    put_text(text, size, ".\n");
-}
-
-/* ---- what the function shows --------------------------------------------------------------------
+/* ---- the student's numbers ----------------------------------------------------------------------
  */
 
-/* The sizes of a stage; returns how many. An output's are those of its array. */
-static int sizes_of(const Exercise *e, const Call *call, int stage, int size[3]) {
-    const char *text[3] = {e->stages->stage[stage].size[0], e->stages->stage[stage].size[1],
-                           e->stages->stage[stage].size[2]};
-    const int output = output_named(e, e->stages->stage[stage].name);
-    int n = 0;
-    if (output >= 0) {
-        const Parameter *p = exercise_array(e, output);
-        text[0] = p->rows ? p->rows : p->columns;
-        text[1] = p->rows ? p->columns : NULL;
-    }
-    for (; n < 3 && text[n]; n++) size[n] = (int)call_size(e, call, text[n]);
-    return n;
+/* NaN is NaN. */
+static bool is_near(double a, double b) {
+    return fabs(a - b) <= 1e-7 * (1 + fabs(b)) || (isnan(a) && isnan(b));
 }
 
-/* The right number in the place of a shown one; NULL if the stage has no such place. */
-static const double *place_of(const Exercise *e, const Call *call, int stage, const Shown *shown,
-                              const Matrix *right) {
-    int size[3], at = 0;
-    const int n = sizes_of(e, call, stage, size);
-    if (shown->indices > n || (shown->indices < n && !(n == 1 && size[0] == 1))) return NULL;
-    for (int i = 0; i < n; i++) {
-        if (shown->at[i] < 0 || shown->at[i] >= size[i]) return NULL;
-        at = at * size[i] + shown->at[i];
-    }
-    return &right->x[at / right->columns][at % right->columns];
-}
+typedef enum { NOT_SHOWN, FOLLOWS, DIFFERS } Verdict;
 
-/* Is every number that the function shows of this stage, in this call, factor times the right one?
- * `first` gets the first that is not. */
-static bool shown_are(const Evidence *evidence, int call, int stage, double factor,
-                      const Matrix *right, const Shown **first) {
-    for (int i = 0; i < evidence->trial->num_shown; i++) {
-        const ShownInCall *s = &evidence->trial->shown[i];
-        if (s->call != call || stage_named(evidence->e, s->number.name) != stage) continue;
-        const double *place =
-            place_of(evidence->e, &evidence->right->call[call], stage, &s->number, right);
-        if (!place) continue;
-        if (fabs(s->number.value - factor * *place) <= 1e-7 * (1 + fabs(factor * *place))) continue;
-        if (first) *first = &s->number;
-        return false;
-    }
-    return true;
-}
-
-/* A ds behind or before the scale, and sums with their 1/n or without, are right: it is a
- * convention. */
-static bool is_convention(const Evidence *evidence, int call, int stage, const Matrix *right) {
-    const int *size = evidence->right->call[call].size;
-    const char *name = evidence->e->stages->stage[stage].name;
-    double factor = 1;
-    if (strcmp(name, "ds") == 0) factor = sqrt(size[2]);
-    if (strcmp(name, "sums") == 0) factor = size[1];
-    return factor != 1 && (shown_are(evidence, call, stage, factor, right, NULL) ||
-                           shown_are(evidence, call, stage, 1 / factor, right, NULL));
-}
-
-typedef enum { NOT_SHOWN, SHOWN_RIGHT, SHOWN_WRONG } ShownStage;
-
-static ShownStage look_at_shown(const Evidence *evidence, int stage, int *wrong_call,
-                                const Shown **wrong, double *should) {
-    ShownStage found = NOT_SHOWN;
-    const Exercise *e = evidence->e;
-    int compared = -1; /* the call whose numbers are right */
-    for (int i = 0; i < evidence->trial->num_shown; i++) {
-        const ShownInCall *s = &evidence->trial->shown[i];
-        Matrix right;
-        if (s->call == compared || stage_named(e, s->number.name) != stage) continue;
-        const Call *call = &evidence->right->call[s->call];
-        if (!stages_fit(e, call) || !right_numbers(e, call, s->number.name, &right)) continue;
-        if (!place_of(e, call, stage, &s->number, &right)) continue;
-        found = SHOWN_RIGHT;
-        compared = s->call;
-        if (shown_are(evidence, s->call, stage, 1, &right, wrong) ||
-            is_convention(evidence, s->call, stage, &right))
-            continue;
-        *wrong_call = s->call;
-        *should = *place_of(e, call, stage, *wrong, &right);
-        return SHOWN_WRONG;
-    }
-    return found;
-}
-
-static void say_shown(Finding *f, const Shown *shown, double should) {
-    char is[32], right[32], name[64];
-    int at = snprintf(name, sizeof name, "%s", shown->name);
-    for (int i = 0; i < shown->indices; i++)
-        at += snprintf(name + at, sizeof name - (size_t)at, "[%d]", shown->at[i]);
-    number_signed(is, shown->value, 6);
-    number_signed(right, should, 6);
-    snprintf(f->shown, sizeof f->shown, "The number that you show as %s is %s, should be %s.", name,
-             is, right);
-}
-
-/* A name or an index that no stage has. */
-static void say_unknown(const Evidence *evidence, Finding *f) {
-    const Exercise *e = evidence->e;
-    for (int i = 0; i < evidence->trial->num_shown && !*f->shown; i++) {
-        const ShownInCall *s = &evidence->trial->shown[i];
-        if (stage_named(e, s->number.name) >= 0) continue;
-        snprintf(f->shown, sizeof f->shown, "You show %s; the names are", s->number.name);
-        for (int k = 0; e->stages->stage[k].name; k++)
-            put_text(f->shown, sizeof f->shown, "%s %s", k ? "," : "", e->stages->stage[k].name);
-        put_text(f->shown, sizeof f->shown, ".");
-    }
-}
-
-/* The first stage that is shown and wrong, or the first behind those that are shown and right,
- * where the outputs do not prove an earlier one. */
-static void use_shown(const Evidence *evidence, Finding *f) {
-    const int seen = stage_named(evidence->e, f->stage);
-    int last_right = -1, call = 0;
-    for (int i = 0; evidence->e->stages->stage[i].name; i++) {
-        const Shown *wrong = NULL;
-        double should = 0;
-        const ShownStage found = look_at_shown(evidence, i, &call, &wrong, &should);
-        if (found == SHOWN_RIGHT) last_right = i;
-        if (found != SHOWN_WRONG) continue;
-        if (seen >= 0 && seen < i && seen > last_right) return;
-        if (seen != i) memset(f, 0, sizeof *f);
-        f->stage = evidence->e->stages->stage[i].name;
-        f->call = call;
-        say_shown(f, wrong, should);
-        return;
-    }
-    if (seen < 0 || seen > last_right || !evidence->e->stages->stage[last_right + 1].name) return;
-    const int at = f->call;
-    memset(f, 0, sizeof *f);
-    f->call = at;
-    f->stage = evidence->e->stages->stage[last_right + 1].name;
-}
-
-Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
-    const Evidence evidence = {e, trial, right};
-    Finding finding;
-    memset(&finding, 0, sizeof finding);
-    if (!e->stages) return finding;
-    e->stages->find(&evidence, &finding);
-    if (trial->num_shown) {
-        use_shown(&evidence, &finding);
-        say_unknown(&evidence, &finding);
-    }
-    return finding;
-}
-
-/* SHOW helps where the outputs do not have the numbers of the stage. */
-static void offer_show(const Evidence *evidence, const Finding *f, char *text, size_t size) {
-    static const char *const index[] = {"", ", i", ", i, j", ", h, i, j"};
-    static const char *const place[] = {"", "[i]", "[i][j]", "[h][i][j]"};
-    int sizes[3];
-    const int n = sizes_of(evidence->e, &evidence->right->call[f->call],
-                           stage_named(evidence->e, f->stage), sizes);
-    if (n == 0 || f->seen || *f->shown || output_named(evidence->e, f->stage) >= 0) return;
-    put_text(text, size,
-             "SHOW(\"%s\", %s%s%s); behind the line that computes it gives yours to the marker.\n",
-             f->stage, f->stage, place[n], index[n]);
-}
-
-/* A NaN goes wherever its number is used: it makes no second mistake. */
-static bool has_nan(const Evidence *evidence) {
-    const Calls *mine = &evidence->trial->calls;
-    for (int c = 0; c < mine->n; c++)
-        for (int k = 0; exercise_array(evidence->e, k); k++)
-            if (is_output(exercise_array(evidence->e, k)) &&
-                first_nan(call_length(evidence->e, &mine->call[c], k), mine->call[c].array[k],
-                          evidence->right->call[c].array[k]) >= 0)
-                return true;
+/* Is it one of the other numbers for this place, which come right behind it? */
+static bool has_another(const Shown *right, const Shown *mine) {
+    const Shown *end = recorder.number + recorder.n;
+    for (right++; right < end && is_same_place(right, mine); right++)
+        if (is_near(mine->value, right->value)) return true;
     return false;
 }
 
-void stages_say(const Evidence *evidence, const Finding *f, bool proof, char *text, size_t size) {
-    if (f->proved) put_text(text, size, "Right: %s. ", f->proved);
-    /* With two mistakes an output can look as if another stage were wrong. */
-    put_text(text, size, "The first that is wrong %s %s. ", *f->shown ? "is" : "seems to be",
-             f->stage);
-    append_numbers(evidence, f, text, size);
-    if (text[strlen(text) - 1] == ' ') text[strlen(text) - 1] = '\n';
-    if (*f->shown) put_text(text, size, "%s\n", f->shown);
-    if (!proof) return;
-    if (*f->proof) put_text(text, size, "%s\n", f->proof);
-    if (f->asks) put_text(text, size, "%s\n", f->asks);
-    offer_show(evidence, f, text, size);
-    if (f->another && !has_nan(evidence))
-        put_text(text, size, "There is another mistake: %s\n", f->another);
+/* Are the student's numbers of stage k the recorded ones? `first` gets the first that is not. */
+static Verdict compare_stage(int k, Shown *first, double *should) {
+    const Numbers recorded = {recorder.number, recorder.n};
+    Verdict verdict = NOT_SHOWN;
+    for (int i = 0; i < recorder.mine.n; i++) {
+        const Shown *mine = &recorder.mine.number[i];
+        const Shown *right = stage_named(mine->name) == k ? find(recorded, mine) : NULL;
+        if (!right) continue;
+        verdict = FOLLOWS;
+        if (is_near(mine->value, right->value) || has_another(right, mine)) continue;
+        *first = *mine;
+        *should = right->value;
+        return DIFFERS;
+    }
+    return verdict;
+}
+
+static bool is_same_output(const Exercise *e, const Call *mine, const Call *right, int k) {
+    const double *a = mine->array[k];
+    const double *b = right->array[k];
+    for (int64_t i = 0; i < call_length(e, right, k); i++)
+        if (!is_near(a[i], b[i])) return false;
+    return true;
+}
+
+/* How many of the stages behind k, and of the outputs, are the student's, if these stages are? */
+static int count_fitting(const Exercise *e, const Call *mine, int k, unsigned follow) {
+    Call copy;
+    Shown first;
+    double should;
+    int fitting = 0;
+    if (!run(e, e->source, mine, follow, &copy)) return 0;
+    for (int next = k + 1; next < recorder.stages; next++)
+        fitting += compare_stage(next, &first, &should) == FOLLOWS;
+    for (int array = 0; exercise_array(e, array); array++)
+        if (is_output(exercise_array(e, array))) fitting += is_same_output(e, mine, &copy, array);
+    call_free(&copy);
+    return fitting;
+}
+
+/* ---- one call -----------------------------------------------------------------------------------
+ */
+
+/* What is known of all calls, by stages and then by outputs. */
+typedef struct {
+    bool shown, differs;
+    int followed, apart; /* in so many calls: what follows is made of it, or is right without it */
+    int call;            /* on this one it is wrong, and an output, if there is one */
+    bool seen;           /* so it is */
+    Shown number;
+    double should;
+} Known;
+
+/* What is shown wrong may be shown too early, or be a convention: then it is left out. */
+static bool is_wrong(const Known *k) { return k->differs && k->followed >= k->apart; }
+static bool is_apart(const Known *k) { return k->differs && k->followed < k->apart; }
+static bool is_right(const Known *k) { return k->shown && !k->differs; }
+static bool is_hidden(const Known *k) { return !k->shown; }
+
+enum { MOST_KNOWN = MOST_STAGES + MOST_ARRAYS };
+
+/* True if this is the call to be shown. */
+static bool note(Known *known, int call, bool seen) {
+    const bool better = !known->differs || (seen && !known->seen);
+    known->differs = true;
+    if (!better) return false;
+    known->call = call;
+    known->seen = seen;
+    return true;
+}
+
+static void look_at_call(const Exercise *e, const Call *mine, const Call *right, int i,
+                         Known *known) {
+    Call copy;
+    unsigned follow = 0;
+    bool seen = false;
+    for (int k = 0; exercise_array(e, k); k++)
+        if (is_output(exercise_array(e, k)) && !is_same_output(e, mine, right, k)) seen = true;
+    for (int k = 0; k < recorder.stages; k++) {
+        Shown number;
+        double should = 0;
+        if (!run(e, e->source, mine, follow, &copy)) return;
+        const Verdict verdict = compare_stage(k, &number, &should);
+        call_free(&copy);
+        if (verdict != NOT_SHOWN) known[k].shown = true;
+        if (verdict != DIFFERS) continue;
+        const int with = count_fitting(e, mine, k, follow | 1U << k);
+        const int without = count_fitting(e, mine, k, follow);
+        known[k].followed += with > without;
+        known[k].apart += with < without;
+        if (with >= without) follow |= 1U << k;
+        if (!note(&known[k], i, seen)) continue;
+        known[k].number = number;
+        known[k].should = should;
+    }
+    if (!run(e, e->source, mine, follow, &copy)) return;
+    for (int array = 0; exercise_array(e, array); array++)
+        if (is_output(exercise_array(e, array)) && !is_same_output(e, mine, &copy, array))
+            note(&known[MOST_STAGES + array], i, seen);
+    call_free(&copy);
+}
+
+/* ---- all calls ----------------------------------------------------------------------------------
+ */
+
+/* The numbers that the function has shown in a call: they lie together. */
+static int take_shown(const Trial *trial, int call, Shown *mine) {
+    int n = 0;
+    for (int i = 0; i < trial->num_shown && n < MOST_RECORDED; i++)
+        if (trial->shown[i].call == call) mine[n++] = trial->shown[i].number;
+    recorder.mine = (Numbers){mine, n};
+    return n;
+}
+
+static const char *name_of(const Exercise *e, int k) {
+    return k < MOST_STAGES ? recorder.stage[k] : exercise_array(e, k - MOST_STAGES)->name;
+}
+
+/* "s, p and dp" */
+static void put_list(const char *const *name, int n, char *text, size_t size) {
+    for (int i = 0; i < n; i++)
+        put_text(text, size, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " and ", name[i]);
+}
+
+/* Those for which `is` holds, from `from` to `to` - 1. */
+static int list(const Exercise *e, const Known *known, int from, int to, bool (*is)(const Known *),
+                const char **name) {
+    int n = 0;
+    for (int k = from; k < to; k++)
+        if ((k < recorder.stages || k >= MOST_STAGES) && is(&known[k])) name[n++] = name_of(e, k);
+    return n;
+}
+
+static void say_number(const Known *known, char *text, size_t size) {
+    char is[32], should[32];
+    number_signed(is, known->number.value, 6);
+    number_signed(should, known->should, 6);
+    put_text(text, size, "Your %s", known->number.name);
+    for (int i = 0; i < known->number.indices; i++)
+        put_text(text, size, "[%d]", known->number.at[i]);
+    put_text(text, size, " is %s, should be %s.", is, should);
+}
+
+static void say(const Exercise *e, const Known *known, int first, Finding *f) {
+    const char *name[MOST_KNOWN];
+    char *text = f->text;
+    const size_t size = sizeof f->text;
+    const int stages = first < recorder.stages ? first : recorder.stages;
+    int n = list(e, known, 0, stages, is_right, name);
+    if (n) put_text(text, size, "Right: ");
+    put_list(name, n, text, size);
+    put_text(text, size, "%sThe first that is wrong is %s. ", n ? ". " : "", f->stage);
+    if (first < MOST_STAGES && !diagnosis_hides_numbers) say_number(&known[first], text, size);
+    n = list(e, known, 0, stages, is_hidden, name);
+    if (n) put_text(text, size, " You do not show ");
+    put_list(name, n, text, size);
+    put_text(text, size, n ? ".\n" : "\n");
+    n = list(e, known, first + 1, MOST_KNOWN, is_wrong, name);
+    if (n && first < MOST_STAGES) {
+        put_text(text, size, "With your %s, ", f->stage);
+        put_list(name, n, text, size);
+        put_text(text, size, " should be other numbers, too: is it the same mistake?\n");
+    }
+    n = list(e, known, 0, MOST_STAGES, is_apart, name);
+    if (n == 0) return;
+    put_text(text, size, "What you show as ");
+    put_list(name, n, text, size);
+    put_text(text, size,
+             " is left out: what follows is right without it. Does SHOW stand behind the last line "
+             "that changes it?\n");
+}
+
+/* A name or an index that no stage has; an output may be shown. */
+static void say_unknown(const Exercise *e, Finding *f) {
+    const Numbers recorded = {recorder.number, recorder.n};
+    for (int i = 0; i < recorder.mine.n; i++) {
+        const Shown *mine = &recorder.mine.number[i];
+        bool is_known = find(recorded, mine);
+        for (int k = 0; exercise_array(e, k); k++)
+            if (strcmp(exercise_array(e, k)->name, mine->name) == 0) is_known = true;
+        if (is_known) continue;
+        put_text(f->text, sizeof f->text, "You show %s", mine->name);
+        for (int j = 0; j < mine->indices; j++)
+            put_text(f->text, sizeof f->text, "[%d]", mine->at[j]);
+        put_text(f->text, sizeof f->text, "; the stages are");
+        for (int k = 0; k < recorder.stages; k++)
+            put_text(f->text, sizeof f->text, "%s %s", k ? "," : "", recorder.stage[k]);
+        put_text(f->text, sizeof f->text, ", with the indices of the text.\n");
+        return;
+    }
+}
+
+Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
+    static Shown mine[MOST_RECORDED];
+    Known known[MOST_KNOWN] = {0};
+    Finding f = {.call = -1};
+    Call copy;
+    int any = 0, last = -1;
+    if (!e->source || !trial->num_shown) return f;
+    recorder.stages = 0;
+    if (run(e, e->source, &right->call[0], 0, &copy)) call_free(&copy);
+    for (int i = 0; i < right->n; i++) {
+        if (trial->result[i].call < 0 || right->call[i].dy == ONE_HOT || right->call[i].lone)
+            continue;
+        if (!take_shown(trial, i, mine)) continue;
+        any++;
+        last = i;
+        look_at_call(e, &trial->calls.call[i], &right->call[i], i, known);
+    }
+    int first = 0;
+    while (any && first < MOST_KNOWN && !is_wrong(&known[first])) first++;
+    if (any && first < MOST_KNOWN) {
+        snprintf(f.stage, sizeof f.stage, "%s", name_of(e, first));
+        if (known[first].seen) f.call = known[first].call;
+        say(e, known, first, &f);
+    }
+    if (any && take_shown(trial, last, mine) && run(e, e->source, &right->call[last], 0, &copy)) {
+        call_free(&copy);
+        say_unknown(e, &f);
+    }
+    return f;
+}
+
+void stages_of_mistake(const Exercise *e, const KnownMistake *mistake, const Calls *given,
+                       const Calls *right, char stage[SHOWN_NAME]) {
+    static Shown mine[MOST_RECORDED];
+    Call wrong, copy;
+    Shown number;
+    double should;
+    int first = MOST_KNOWN;
+    *stage = '\0';
+    recorder.stages = 0;
+    for (int i = 0; e->source && i < given->n; i++) {
+        if (given->call[i].dy == ONE_HOT || given->call[i].lone) continue;
+        if (!mistake_counts(mistake, &given->call[i])) continue;
+        if (recorder.stages == 0 && run(e, e->source, &given->call[i], 0, &copy)) call_free(&copy);
+        if (!run(e, mistake->backward, &given->call[i], 0, &wrong)) return;
+        memcpy(mine, recorder.number, (size_t)recorder.n * sizeof *mine);
+        recorder.mine = (Numbers){mine, recorder.n};
+        if (!run(e, e->source, &given->call[i], 0, &copy)) return;
+        for (int k = 0; k < recorder.stages; k++)
+            if (compare_stage(k, &number, &should) == DIFFERS && k < first) first = k;
+        for (int k = 0; exercise_array(e, k); k++)
+            if (is_output(exercise_array(e, k)) && MOST_STAGES + k < first &&
+                !is_same_output(e, &wrong, &right->call[i], k))
+                first = MOST_STAGES + k;
+        call_free(&wrong);
+        call_free(&copy);
+    }
+    if (first < MOST_KNOWN) snprintf(stage, SHOWN_NAME, "%s", name_of(e, first));
 }

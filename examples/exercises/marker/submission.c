@@ -64,32 +64,14 @@ static const char *closing(const char *text, char open, char close) {
     return NULL;
 }
 
-/* "(void)x;", "return NULL;" or ";": where it ends; text if there is none of them. */
-static const char *skip_nothing(const char *text) {
-    static const char *const nothing[] = {";", "return NULL;", "return 0;"};
-    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++)
-        if (strncmp(text, nothing[i], strlen(nothing[i])) == 0) return text + strlen(nothing[i]);
-    const char *at = text;
-    if (*at != '(') return text;
-    at = skip_space(at + 1);
-    if (strncmp(at, "void", 4) != 0) return text;
-    at = skip_space(at + 4);
-    if (*at != ')') return text;
-    at = skip_space(at + 1);
-    while (is_letter(*at)) at++;
-    at = skip_space(at);
-    return *at == ';' ? at + 1 : text;
-}
-
-/* The body begins at its bracket. */
-static bool body_is_empty(const char *body, const char *end) {
-    const char *at = skip_space(body + 1);
-    while (at < end - 1) {
-        const char *after = skip_nothing(at);
-        if (after == at) return false;
-        at = skip_space(after);
+/* Are two texts without comments the same, but for blanks? */
+static bool is_same_code(const char *a, const char *a_end, const char *b, const char *b_end) {
+    for (;; a++, b++) {
+        a = skip_space(a);
+        b = skip_space(b);
+        if (a >= a_end || b >= b_end) return a >= a_end && b >= b_end;
+        if (*a != *b) return false;
     }
-    return true;
 }
 
 /* The next definition of the function in a text without comments, from `at` on; false if there is
@@ -128,25 +110,30 @@ bool submission_definition(const char *text, size_t at, const char *function, De
     return is_there;
 }
 
-bool submission_is_empty(const char *text, const char *function) {
-    Definition d = {.end = 0};
+bool submission_is_empty(const char *text, const char *form, const char *function) {
+    Definition d = {.end = 0}, own;
+    char *blanked = without_comments(text), *blank_form = without_comments(form);
     int bodies = 0;
-    bool empty = true;
-    char *blanked = without_comments(text);
-    while (blanked && next_definition(blanked, d.end, function, &d)) {
+    bool empty = blanked && blank_form;
+    const bool has = empty && next_definition(blank_form, 0, function, &own);
+    while (empty && next_definition(blanked, d.end, function, &d)) {
+        const char *body = blanked + d.open + 1, *end = blanked + d.end - 1;
         if (!d.whole) continue;
         bodies++;
-        if (!body_is_empty(blanked + d.open, blanked + d.end)) empty = false;
+        if (skip_space(body) < end &&
+            !(has && is_same_code(body, end, blank_form + own.open + 1, blank_form + own.end - 1)))
+            empty = false;
     }
     free(blanked);
+    free(blank_form);
     return bodies > 0 && empty;
 }
 
-SubmissionState submission_look(const char *path, const char *function) {
+SubmissionState submission_look(const char *path, const char *form, const char *function) {
     struct stat status;
     if (stat(path, &status) != 0) return SUBMISSION_MISSING;
     char *text = submission_read(path, SUBMISSION_MOST);
-    const bool empty = text && submission_is_empty(text, function);
+    const bool empty = text && submission_is_empty(text, form, function);
     free(text);
     return empty ? SUBMISSION_EMPTY : SUBMISSION_WRITTEN;
 }

@@ -11,5 +11,7 @@ typedef struct {
 
 extern const Text texts[];
 extern const int num_texts;
+/* "" if there is none. */
+const char *text_named(const char *name);
 
 #endif

@@ -4,6 +4,7 @@
 #include "process.h"
 #include "scratch.h"
 #include "submission.h"
+#include "texts.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -38,7 +39,8 @@ static bool look(Trial *trial, const Exercise *e, const Place *place) {
         trial->end = TRIAL_REFUSED;
         return false;
     }
-    if (submission_look(path, e->function) != SUBMISSION_WRITTEN) {
+    if (submission_look(path, text_named(e->file ? "attention.c" : file), e->function) !=
+        SUBMISSION_WRITTEN) {
         trial->end = TRIAL_EMPTY;
         submission_other_name(place->submission, name, trial->sentence, sizeof trial->sentence);
         return false;

@@ -7,7 +7,7 @@
  * L grows, per unit, if x[i] grows. The array of results, dx, arrives filled with zeros.
  *
  * A number to check: s = 3 and dy = {1, -2} give dx = {3, -6}. */
-#include "01_scale.h"
+#include "exercises.h"
 
 void scale(int n, double s, double y[n], const double x[n]) {
     for (int i = 0; i < n; i++) y[i] = s * x[i];

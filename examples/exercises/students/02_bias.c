@@ -6,7 +6,7 @@
  * and the changes of the loss add up. dx and db arrive filled with zeros.
  *
  * A number to check: dy = {{1, 2}, {10, 20}} gives db = {11, 22}. */
-#include "02_bias.h"
+#include "exercises.h"
 
 void bias(int rows, int n, double y[rows][n], const double x[rows][n], const double b[n]) {
     for (int i = 0; i < rows; i++)

@@ -8,7 +8,7 @@
  *
  * A number to check: a = {{1, 2}}, b = {{3}, {4}} and dy = {{10}} give da = {{30, 40}} and
  * db = {{10}, {20}}. */
-#include "03_product.h"
+#include "exercises.h"
 
 void product(int n, int k, int m, double y[n][m], const double a[n][k], const double b[k][m]) {
     for (int i = 0; i < n; i++)

@@ -7,7 +7,7 @@
  * drawn kept; backward gets the same array.
  *
  * A number to check: p = 0.75, kept = {true, false} and dy = {1, 1} give dx = {4, 0}. */
-#include "06_dropout.h"
+#include "exercises.h"
 
 void dropout(int n, double p, const bool kept[n], double y[n], const double x[n]) {
     for (int i = 0; i < n; i++) y[i] = kept[i] ? x[i] / (1 - p) : 0;

@@ -7,7 +7,7 @@
  *
  * A number to check: x = {{1, 2}}, w = {{3, 4}} and dy = {{10}} give dx = {{30, 40}}, dw = {{10,
  * 20}} and db = {10}. */
-#include "07_linear.h"
+#include "exercises.h"
 
 void linear(int rows, int in, int out, double y[rows][out], const double x[rows][in],
             const double w[out][in], const double b[out]) {

@@ -11,7 +11,7 @@
  *
  * A number to check: one row, x = {{0, 4, 0, 4}} and dy = {{8, 1}}. Then mean = 2, the variance is
  * 4, and dx = {{1, 3, 1, 3}}. */
-#include "07b_mean_variance.h"
+#include "exercises.h"
 
 void mean_variance(int rows, int n, double y[rows][2], const double x[rows][n]) {
     for (int i = 0; i < rows; i++) {

@@ -8,7 +8,7 @@
  *
  * A number to check: x = {0, log 3}, which has the softmax {0.25, 0.75}, target = 0 and dloss = 2
  * give dx = {-1.5, 1.5}. */
-#include "09_cross_entropy.h"
+#include "exercises.h"
 
 double cross_entropy(int n, int target, const double x[n]) {
     double max = x[0], sum = 0;

@@ -7,7 +7,7 @@
  *
  * A number to check: Q = K = H = 1, q = {{0.3}}, k = {{0.2}}, w = {2}, ds = {{1}}. Then
  * tanh(0.5) = 0.462117, and dq = dk = {{1.572895}}, dw = {0.462117}. */
-#include "10_additive.h"
+#include "exercises.h"
 
 void additive(int Q, int K, int H, double s[Q][K], const double q[Q][H], const double k[K][H],
               const double w[H]) {

@@ -14,7 +14,7 @@
  *
  * A number to check: K = 2, D = 1, x = {0, log 3}, v = {{0}, {8}} and dy = {1}. Then p = {0.25,
  * 0.75}, dv = {{0.25}, {0.75}}, dp = {0, 8}, and dx = {-1.5, 1.5}. */
-#include "10b_weighted_mean.h"
+#include "exercises.h"
 
 void weighted_mean(int K, int D, double y[D], const double x[K], const double v[K][D]) {
     double p[K], max = x[0], sum = 0;

@@ -11,7 +11,7 @@
  *
  * A number to check: n = 1. Then every weight is 1, so o = v, and dwq = dwk = 0. With heads = d =
  * 1, x = {{2}}, wv = {{3}}, wo = {{5}} and dy = {{1}}: dx = {{15}}, dwv = {{10}}, dwo = {{6}}. */
-#include "12_self_attention.h"
+#include "exercises.h"
 
 static void project(int n, int E, double y[n][E], const double x[n][E], const double w[E][E]) {
     for (int i = 0; i < n; i++)

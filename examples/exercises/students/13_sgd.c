@@ -9,7 +9,7 @@
  *
  * A number to check: theta = 10, lr = 0.1, momentum = 0.5, and g = 1 in two steps give theta = 9.9
  * and then 9.75, velocity = 1 and then 1.5. */
-#include "13_sgd.h"
+#include "exercises.h"
 
 void sgd_step(int n, double lr, double momentum, double theta[n], double velocity[n],
               const double g[n]) {

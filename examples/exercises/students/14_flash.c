@@ -10,7 +10,7 @@
  * since it is memory that limits long sequences.
  *
  * The numbers to check are those of exercise 11. */
-#include "14_flash.h"
+#include "exercises.h"
 
 static double score(int D, const double q[D], const double k[D]) {
     double sum = 0;

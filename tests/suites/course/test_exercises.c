@@ -268,7 +268,7 @@ TEST(the_files_of_the_students_compile) {
 TEST(the_worst_numbers_differ_in_print) {
     submit(
         3,
-        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
+        "#include \"exercises.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
         "double dy[n]) { double s = 0; for (int i = 0; i < n; i++) s += y[i] * dy[i];"
         "for (int i = 0; i < n; i++) dx[i] = (float)(y[i] * (dy[i] - s)); }\n");
     mark_folder("--only 4");
@@ -292,7 +292,7 @@ TEST(a_right_answer_is_printed) {
         json_text(json_at(json_get(tree, "tests"), 0), "output", ""),
         "right: the library's loop is tensor/kernels/plain.inc, cross_entropy_dx\nIt is right to 1"));
     free(tree);
-    submit(0, "#include \"01_scale.h\"\nvoid scale_backward(int n, double s, double dx[n], const "
+    submit(0, "#include \"exercises.h\"\nvoid scale_backward(int n, double s, double dx[n], const "
               "double dy[n]) { for (int i = 0; i < n; i++) dx[i] = -0. * s * dy[i]; }\n");
     ck_assert_int_eq(run("--submission $D 1"), 1);
     ck_assert_ptr_null(strstr(out, " -0\n"));
@@ -357,7 +357,7 @@ TEST(command_lines) {
 TEST(a_number_alone_shows_the_arrays) {
     submit(
         3,
-        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {\n"
+        "#include \"exercises.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {\n"
         "printf(\"here \\033 I am\\n\"); for (int i = 0; i < n; i++) dx[i] = dy[i]; }\n");
     ck_assert_int_eq(run("--submission $D 4 --seed 9"), 1);
     ck_assert_ptr_null(strstr(out, "shows the arrays)")); /* they are there */
@@ -372,7 +372,7 @@ TEST(a_number_alone_shows_the_arrays) {
 TEST(what_the_function_prints) {
     submit(
         3,
-        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
+        "#include \"exercises.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
         "double dy[n]) { printf(\"%d %.5g.\\n\", n, dy[0]); dx[0] = n == 2; }\n");
     run("--submission $D 4");
     char shown[64], *dy = strstr(out, "\n  dy\n");
@@ -382,7 +382,7 @@ TEST(what_the_function_prints) {
     ck_assert_msg(strstr(out, shown), "%s: %s", shown, out);
     submit(
         12,
-        "#include \"13_sgd.h\"\nvoid sgd_step(int n, double lr, double momentum, double theta[n], "
+        "#include \"exercises.h\"\nvoid sgd_step(int n, double lr, double momentum, double theta[n], "
         "double velocity[n], const double g[n]) { printf(\"%g.\\n\", velocity[0] != 0 ? 1. : 0);"
         "for (int i = 0; i < n; i++) { theta[i] += velocity[i] != 0 ? 1 : -lr * g[i];"
         "velocity[i] = momentum * velocity[i] + g[i]; } }\n");
@@ -392,7 +392,7 @@ TEST(what_the_function_prints) {
     ck_assert_ptr_nonnull(strstr(out, "\n  velocity, before the step\n"));
     submit(
         3,
-        "#include \"04_softmax.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
+        "#include \"exercises.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
         "double dy[n]) { printf(\"here\\n\"); *(volatile int *)0 = 1; }\n");
     run("--submission $D 4");
     ck_assert_ptr_nonnull(
@@ -584,10 +584,9 @@ TEST(a_wrong_function_trains_otherwise) {
         "  yours: 9 cross_entropy\n  the library's, since yours is not there or does not compile: 3 product"));
     ck_assert_ptr_nonnull(strstr(out, "   differs\n"));
     ck_assert_ptr_nonnull(strstr(out, "  The losses differ"));
-    submit(
-        8,
-        "#include \"09_cross_entropy.h\"\nvoid cross_entropy_backward(int n, int target, double dloss, "
-        "double dx[n], const double x[n]) { exit(0); }\n");
+    submit(8,
+           "#include \"exercises.h\"\nvoid cross_entropy_backward(int n, int target, double dloss, "
+           "double dx[n], const double x[n]) { exit(0); }\n");
     expect_failure("--submission $D --train", "9 cross_entropy: the function did not return");
     ck_assert_int_eq(shell("rm $D/09_cross_entropy.c"), 0);
     ck_assert_int_eq(run("--submission $D --train"), 1);
