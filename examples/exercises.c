@@ -9,12 +9,10 @@
 #include "common/output.h"
 #include "common/repository.h"
 #include "exercises/marker/class.h"
-#include "exercises/marker/find.h"
 #include "exercises/marker/marking.h"
 #include "exercises/marker/process.h"
 #include "exercises/marker/results.h"
 #include "exercises/marker/scratch.h"
-#include "exercises/marker/train.h"
 
 #include "../tensor/tensor.h"
 
@@ -33,7 +31,6 @@ static const char *user;
 static const char *class;
 static const char *csv;
 static const char *scratch;
-static bool train, find;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
 static const Flag flags[] = {
@@ -53,10 +50,6 @@ static const Flag flags[] = {
     OUTPUT_FLAG("--csv", csv, "FILE.csv", "Writes the table of --class there."),
     TEXT_FLAG("--user", user, "NAME", "nobody, for root",
               "Where root marks, the compiler and the students' programs run as this user."),
-    SWITCH_FLAG("--train", train,
-                "Trains recall's model with your functions as its backward, beside the library's."),
-    SWITCH_FLAG("--find", find,
-                "The other direction: a backward is wrong, and you find an input that shows it."),
 };
 
 /* ---- the command line --------------------------------------------------------------------------
@@ -220,7 +213,7 @@ static int mark_class(const bool *chosen, bool has_seed) {
     return status;
 }
 
-static int mark_or_train(const bool *chosen) {
+static int mark_one(const bool *chosen) {
     static Marking list[MOST_EXERCISES];
     char sentence[SENTENCE_SIZE];
     Place place;
@@ -237,7 +230,7 @@ static int mark_or_train(const bool *chosen) {
         !(scratch ? scratch_take(&place, scratch, sentence, sizeof sentence)
                   : place_take(&place, submission, sentence, sizeof sentence)))
         fprintf(stderr, "exercises: %s\n", sentence);
-    else status = train ? train_beside(&place) : mark(&place, list, n);
+    else status = mark(&place, list, n);
     place_remove(&place);
     return status;
 }
@@ -253,12 +246,10 @@ static bool has_flag(int argc, char **argv, const char *flag) {
 static void check_flags(const char *numbers) {
     if (only && *numbers)
         flags_misuse("exercises", "--only %s and %s: use one of them", only, numbers);
-    if (train && find) flags_misuse("exercises", "--train and --find: use one of them");
-    if (json && (train || find)) flags_misuse("exercises", "--json is for marks alone");
-    if (scratch && (train || find || class || only || *numbers || submission != usual))
+    if (scratch && (class || only || *numbers || submission != usual))
         flags_misuse("exercises", "--scratch goes with --json, --seed and --user alone");
     if (csv && !class) flags_misuse("exercises", "--csv is for --class");
-    if (class && (train || find || json || *numbers || submission != usual))
+    if (class && (json || *numbers || submission != usual))
         flags_misuse("exercises", "--class goes with --csv, --only, --seed and --user alone");
 }
 
@@ -266,11 +257,6 @@ static bool can_write(const char *path) {
     if (!path || tensor_can_write_file(path)) return true;
     fprintf(stderr, "exercises: %s\n", tensor_error());
     return false;
-}
-
-static int do_it(const bool *chosen, bool has_seed) {
-    if (find) return find_inputs();
-    return class ? mark_class(chosen, has_seed) : mark_or_train(chosen);
 }
 
 int main(int argc, char **argv) {
@@ -288,7 +274,7 @@ int main(int argc, char **argv) {
     char sentence[SENTENCE_SIZE];
     if (!process_prepare(user, sentence, sizeof sentence))
         flags_misuse("exercises", "%s", sentence);
-    const int status = do_it(chosen, has_seed);
+    const int status = class ? mark_class(chosen, has_seed) : mark_one(chosen);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && output_stdout_ok()) return status;
     fprintf(stderr, "exercises: %s\n",

@@ -49,7 +49,7 @@ $(BUILD)/tests/test_alloc_failure: $(call objects,$(call files,examples/explain/
 $(BUILD)/tests/test_exercises $(BUILD)/tests/test_forgeries: $(JSON)
 $(BUILD)/tests/test_forgeries: $(call objects,examples/exercises/marker/process.c examples/exercises/marker/filter.c)
 $(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/marker/submission.c)
-$(BUILD)/tests/test_answers $(BUILD)/tests/test_backwards: $(call objects,$(filter-out %/train.c,$(MARKER))) $(COMMON) $(JSON) $(TEXTS)
+$(BUILD)/tests/test_answers $(BUILD)/tests/test_backwards: $(call objects,$(MARKER)) $(COMMON) $(JSON) $(TEXTS)
 $(BUILD)/tests/test_programs: $(JSON)
 $(BENCHES): $(MEASURE)
 $(BENCHES) $(FUZZERS) $(BUILD)/page/llama: $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
@@ -86,7 +86,7 @@ $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat
 $(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
 $(BUILD)/fuzz/target_api: WRAP = $(WATCHED) $$(pkg-config --libs check)
 $(BUILD)/fuzz/target_tape $(BUILD)/fuzz/target_rule: $(LESSONS)
-$(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/marker/submission.c examples/exercises/marker/numbers.c)
+$(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/marker/submission.c)
 $(BUILD)/fuzz/target_texts: $(call objects,examples/pronounce/dictionary.c) $(call parts,charlm) $(call parts,kernel_regression)
 $(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
 $(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc

@@ -1,17 +1,17 @@
 # exercises.mk - build/exercises, which marks what students write in students/.
 
 # The students' files, and the program around one of them, are compiled by build/exercises. So are the
-# headers that they include, and the texts that --find shows: these are arrays of the program.
+# headers that they include: these are arrays of the program.
 FORMS     = examples/exercises/students
 MARKS     = examples/exercises/marker
 MARKER    = $(filter-out %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(call files,$(MARKS)/*.c))
 CARRIES   = $(sort $(FORMS)/exercises.h $(wildcard $(FORMS)/[0-9]*.c) $(MARKS)/harness.c $(MARKS)/protocol.h examples/micro.c \
-              $(FORMS)/attention.c $(MARKS)/scratch_calls.inc $(wildcard $(MARKS)/find_*.inc))
+              $(FORMS)/attention.c $(MARKS)/scratch_calls.inc)
 TEXT      = $(BUILD)/obj/$(MARKS)/texts
 LIST      = $(BUILD)/obj/$(MARKS)/list
 TEXTS     = $(TEXT).o $(LIST).o
 
-$(BUILD)/exercises$(EXE): $(call objects,$(MARKER) examples/explain/json.c examples/recall/model.c) $(TEXTS) $(RECORDER)
+$(BUILD)/exercises$(EXE): $(call objects,$(MARKER) examples/explain/json.c) $(TEXTS) $(RECORDER)
 $(TEXT).c: $(MARKS)/texts.h $(CARRIES) $(BUILD)/flags
 	@mkdir -p $(@D); (cat $<; echo 'const Text texts[] = {'; \
 	    for file in $(CARRIES); do echo "{\"$${file##*/}\", (const unsigned char[]){"; \

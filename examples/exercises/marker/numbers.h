@@ -1,4 +1,4 @@
-/* numbers.h - numbers that a student types or reads, and softmax. */
+/* numbers.h - NaNs that say where they come from, numbers in a sentence, softmax. */
 #ifndef TAPEHEAD_EXERCISES_NUMBERS_H
 #define TAPEHEAD_EXERCISES_NUMBERS_H
 
@@ -20,10 +20,6 @@ NanSource nan_source(double nan, int *array); /* array: its number, if it is bes
 double nan_given(void);
 /* The first of n elements that is NaN, and right is not; -1 if there is none. */
 int64_t first_nan(int64_t n, const double *x, const double *right);
-
-/* Reads exactly n numbers with spaces or commas between; true and false are 1 and 0, and nan is a
- * number. False if the line has anything else. */
-bool numbers_read(const char *line, double *number, int n);
 
 /* "+0.5", with so many digits. A zero, also -0, is "0": its sign says nothing. */
 void number_signed(char text[32], double number, int digits);

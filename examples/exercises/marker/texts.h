@@ -1,5 +1,5 @@
 /* texts.h - files that the marker needs in its temporary folder, as arrays of the program:
- * harness.c, protocol.h and the headers of the exercises; and the backwards that --find shows.
+ * harness.c, protocol.h and the headers of the exercises.
  * exercises.mk makes texts.c. */
 #ifndef TAPEHEAD_EXERCISES_TEXTS_H
 #define TAPEHEAD_EXERCISES_TEXTS_H

@@ -1,6 +1,6 @@
 /* test_exercises.c - what does build/exercises do around the marks? test_answers.c has the marks.
  *
- * Here are what is read and written, the command line, a class, --train and --find, and the answers
+ * Here are what is read and written, the command line, a class, and the answers
  * of tests/submissions that are marked alone, by the program: those that do not compile, have a
  * main or names of the marker's own, or whose memory is measured; and one of each end. */
 #include <stdlib.h>
@@ -342,7 +342,8 @@ TEST(command_lines) {
     expect_misuse("--only 3 4");
     expect_misuse("0");
     expect_misuse("--seed");
-    expect_misuse("--train --find");
+    expect_misuse("--train");
+    expect_misuse("--find");
     expect_failure("--json $D/nowhere/results.json", "it cannot be written");
     expect_failure("--submission $D/nowhere", "there is no such folder");
     ck_assert_int_eq(run("--submission $D// --only 4"), 1);
@@ -555,103 +556,6 @@ TEST(a_class_with_two_mistakes_of_one_id) {
     ck_assert_int_eq(run("--class $D/class --only 12 --seed 5"), 0);
     ck_assert_int_eq(occurrences(out, "  1 student, 12_self_attention: dx_overwritten\n"), 2);
     ck_assert_int_eq(occurrences(out, "dx = dV wv"), 1);
-}
-
-/* ---- training, and finding an input
- * -------------------------------------------------------------- */
-
-PROGRAM_CASE("training", .is_long = true)
-/* The functions of recall's model, right: the losses of the student and of the library are equal.
- */
-TEST(right_functions_train_as_the_library_does) {
-    submit_right_answers();
-    ck_assert_int_eq(run("--submission $D --train"), 0);
-    ck_assert_ptr_nonnull(
-        strstr(out, "  yours: 3 product 5 masked_softmax 7 linear 9 cross_entropy 13 sgd\n"));
-    ck_assert_ptr_nonnull(strstr(out, " 10 additive "));
-    ck_assert_ptr_null(strstr(out, "differ"));
-    const char *first = strstr(out, "The losses are equal to the last digit.");
-    ck_assert(first && strstr(first + 1, "The losses are equal to the last digit."));
-}
-
-TEST(a_wrong_function_trains_otherwise) {
-    char mark[128];
-    submit(8, answer(8, 3, mark)); /* no_onehot: the loss does not fall */
-    ck_assert_str_eq(mark, "wrong no_onehot");
-    ck_assert_int_eq(run("--submission $D --train"), 1);
-    ck_assert_ptr_nonnull(strstr(
-        out,
-        "  yours: 9 cross_entropy\n  the library's, since yours is not there or does not compile: 3 product"));
-    ck_assert_ptr_nonnull(strstr(out, "   differs\n"));
-    ck_assert_ptr_nonnull(strstr(out, "  The losses differ"));
-    submit(8,
-           "#include \"exercises.h\"\nvoid cross_entropy_backward(int n, int target, double dloss, "
-           "double dx[n], const double x[n]) { exit(0); }\n");
-    expect_failure("--submission $D --train", "9 cross_entropy: the function did not return");
-    ck_assert_int_eq(shell("rm $D/09_cross_entropy.c"), 0);
-    ck_assert_int_eq(run("--submission $D --train"), 1);
-    ck_assert_ptr_nonnull(strstr(out, "Write one of these functions first."));
-}
-
-PROGRAM_CASE("find")
-/* Wrong answers get a hint, and what cannot be read is asked again. */
-TEST(finding_inputs) {
-    ck_assert_int_eq(
-        run_line(
-            "printf '%s\\n' '1 1 1' '1 2 3' 0 '1 2 x' '1, 2, 3' '1 0 0' 'dx[7]' 'dx[1]' '1 2 3' 3 -1 1 2 "
-            "'1 2 3' 'true true false' '1 1 nan' 2 |",
-            "--find"),
-        0);
-    ck_assert_ptr_nonnull(strstr(out, "dx[0] is -0.333333, and should be -0.333333.\nFor which y"));
-    ck_assert_ptr_nonnull(strstr(out, "x, 3 numbers = It wants 3 numbers, with spaces between.\n"));
-    ck_assert_ptr_nonnull(strstr(out, "keep, 3 times true or false, or 1 or 0 = "));
-    ck_assert_ptr_nonnull(strstr(out, "dloss, 1 number = "));
-    ck_assert_ptr_nonnull(strstr(out, "It has the form dx[1]."));
-    ck_assert_ptr_nonnull(strstr(out, "target wants a class"));
-    ck_assert_ptr_nonnull(
-        strstr(out, "Right: dx[2] is NaN here, and should be 0.\n\n3 of 3 found.\n"));
-    ck_assert_int_eq(run("--find </dev/null"), 1);
-    ck_assert_ptr_nonnull(strstr(out, "\n0 of 3 found.\n"));
-}
-
-/* Copies the code that --find shows, and marks it: it is the mistake that it should be. */
-static void mark_shown(int exercise, const char *function, const char *id) {
-    char code[4096] = "#include <math.h>\n#include <stdbool.h>\n";
-    const char *at = strstr(out, function);
-    ck_assert_ptr_nonnull(at);
-    strncat(code, at, (size_t)(strstr(at, "\n    }\n") - at) + 7);
-    submit(exercise - 1, code);
-    char only[32];
-    snprintf(only, sizeof only, "--only %d", exercise);
-    mark_folder(only);
-    ck_assert_str_eq(extra(json_at(json_get(tree, "tests"), 0), "mistake"), id);
-    free(tree);
-}
-
-TEST(what_find_shows_is_what_it_computes) {
-    static const struct {
-        int exercise;
-        const char *function, *id;
-    } shown[] = {{4, "void softmax_backward", "mean_of_dy"},
-                 {9, "void cross_entropy_backward", "ignored_not_zero"},
-                 {5, "void masked_softmax_backward", "unmasked_gradient"}};
-    for (int i = 0; i < 3; i++) {
-        run_line(
-            "{ for i in 1 2 3; do printf '1 1 1\\n1 1 1\\n0\\n'; done; for i in 1 2 3; do printf '1 1 1\\n1\\n1\\n0\\n'; done; } |",
-            "--find");
-        mark_shown(shown[i].exercise, shown[i].function, shown[i].id);
-    }
-}
-
-/* exp(1000) is infinite: the code that is shown subtracts the maximum, and so does what is
- * computed.
- */
-TEST(find_computes_what_it_shows_for_large_numbers) {
-    run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' 0 1 0 |", "--find");
-    ck_assert_ptr_nonnull(strstr(out, "sum += exp(x[j] - max);"));
-    ck_assert_ptr_nonnull(strstr(out, "dx[0] is 0, and should be 0.\n"));
-    run_line("printf '%s\\n' '1 2 3' '1 0 0' 0 '1000 0 0' -1 1 0 |", "--find");
-    ck_assert_ptr_nonnull(strstr(out, "Right: dx[0] is +1 here, and should be 0.\n"));
 }
 
 int main(void) {

@@ -263,13 +263,6 @@ TEST(a_machine_that_is_busy_marks_nothing) {
     ck_assert_msg(strstr(out, "it could not be marked: the machine was busy"), "%s", out);
     ck_assert_msg(strstr(out, "\n0 passed, 0 failed, 1 not marked\n"), "%s", out);
     ck_assert_msg(!strstr(out, "lesson") && !strstr(out, "Next:"), "%s", out);
-    submit("03_product.c",
-           "void product_backward(int n, int k, int m, double da[n][k], double db[k][m], "
-           "const double a[n][k], const double b[k][m], const double dy[n][m]) { for (;;) {} }\n");
-    ck_assert_int_eq(run_line("ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$D/clock.so",
-                              "--submission $D --train"),
-                     1);
-    ck_assert_msg(strstr(complaints, "3 product: the machine was busy"), "%s", complaints);
 }
 
 /* A disk on which no program may start: root can make one, in a name space of its own. */

@@ -233,7 +233,7 @@ LOOP_TEST(edits_cost_their_own_function, sampled(COUNT(edits), COUNT(edits))) {
 
 PROGRAM_CASE("command line")
 TEST(command_lines) {
-    expect_misuses("--scratch a.c --find", "--scratch a.c --class $D", "--scratch a.c 3");
+    expect_misuses("--scratch a.c --only 3", "--scratch a.c --class $D", "--scratch a.c 3");
     expect_failure("--scratch $D/none.c", "there is no such file");
 }
 
