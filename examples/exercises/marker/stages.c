@@ -83,6 +83,11 @@ static bool is_near(double a, double b) {
     return fabs(a - b) <= 1e-7 * (1 + fabs(b)) || (isnan(a) && isnan(b));
 }
 
+/* Of tiny numbers all are near. */
+static bool has_stages(const Call *call) {
+    return call->dy != ONE_HOT && !call->lone && !call->tiny;
+}
+
 typedef enum { NOT_SHOWN, FOLLOWS, DIFFERS } Verdict;
 
 /* Is it one of the other numbers for this place, which come right behind it? */
@@ -295,8 +300,7 @@ Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
     recorder.stages = 0;
     if (run(e, e->source, &right->call[0], 0, &copy)) call_free(&copy);
     for (int i = 0; i < right->n; i++) {
-        if (trial->result[i].call < 0 || right->call[i].dy == ONE_HOT || right->call[i].lone)
-            continue;
+        if (trial->result[i].call < 0 || !has_stages(&right->call[i])) continue;
         if (!take_shown(trial, i, mine)) continue;
         any++;
         last = i;
@@ -326,7 +330,7 @@ void stages_of_mistake(const Exercise *e, const KnownMistake *mistake, const Cal
     *stage = '\0';
     recorder.stages = 0;
     for (int i = 0; e->source && i < given->n; i++) {
-        if (given->call[i].dy == ONE_HOT || given->call[i].lone) continue;
+        if (!has_stages(&given->call[i])) continue;
         if (!mistake_counts(mistake, &given->call[i])) continue;
         if (recorder.stages == 0 && run(e, e->source, &given->call[i], 0, &copy)) call_free(&copy);
         if (!run(e, mistake->backward, &given->call[i], 0, &wrong)) return;
