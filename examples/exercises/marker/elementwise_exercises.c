@@ -1,9 +1,12 @@
 /* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs, their right results
  * and their mistakes. */
 #include "calls.h"
+#include "stages.h"
 #include "truth.h"
 
 #include "prototypes.h"
+
+#include "06_dropout.inc"
 
 /* ---- 1 scale: y = s x ------------------------------------------------------------------------ */
 
@@ -140,38 +143,6 @@ const Exercise exercise_bias = {.number = 2,
 /* ---- 6 dropout: y = x / (1 - p) where kept, else 0 --------------------------------------------
  */
 
-#define DROPOUT int n, double p, const bool kept[n], double dx[n], const double dy[n]
-
-static void dropout_no_rescale(DROPOUT) {
-    for (int i = 0; i < n; i++) dx[i] = kept[i] ? dy[i] : 0;
-}
-static void dropout_rescale_by_p(DROPOUT) {
-    for (int i = 0; i < n; i++) dx[i] = kept[i] ? dy[i] / p : 0;
-}
-static void dropout_rescale_twice(DROPOUT) {
-    for (int i = 0; i < n; i++) dx[i] = kept[i] ? dy[i] / ((1 - p) * (1 - p)) : 0;
-}
-static void dropout_all_elements(DROPOUT) {
-    for (int i = 0; i < n; i++) dx[i] = dy[i] / (1 - p);
-}
-static void dropout_inverted_mask(DROPOUT) {
-    for (int i = 0; i < n; i++) dx[i] = kept[i] ? 0 : dy[i] / (1 - p);
-}
-static bool dropout_drops(const Call *c) { return c->number[0] != 0; }
-
-static const KnownMistake dropout_mistakes[] = {
-    {"no_rescale", .backward = (Function *)dropout_no_rescale},
-    {"rescale_by_p", .backward = (Function *)dropout_rescale_by_p, .counts = dropout_drops},
-    {"rescale_twice", .backward = (Function *)dropout_rescale_twice},
-    {"all_elements", .backward = (Function *)dropout_all_elements},
-    {"inverted_mask", .backward = (Function *)dropout_inverted_mask},
-    {0}};
-
-static void dropout_call(Function *f, const Call *c) {
-    ((__typeof__(dropout_backward) *)f)(c->size[0], c->number[0], c->array[0], c->array[1],
-                                        c->array[2]);
-}
-
 /* The mask and the scale, as ops: ag_dropout draws a mask of its own. */
 static void dropout_right(const Call *c) {
     const Shape n = SHAPE(c->size[0]);
@@ -202,18 +173,15 @@ static const Sizes dropout_large[] = {{{LARGE}, 1, 0}, {{0}, 0, 0}};
 const Exercise exercise_dropout = {.number = 6,
                                    .name = "dropout",
                                    .function = "dropout_backward",
-                                   .parameter = {{"n", SIZE, 0, 0},
-                                                 {"p", DOUBLE, 0, 0},
-                                                 {"kept", MASK, 0, "n"},
-                                                 {"dx", OUTPUT, 0, "n"},
-                                                 {"dy", INPUT, 0, "n"}},
+                                   .parameter = parameters_dropout_backward,
                                    .dy = "dy",
                                    .inputs = dropout_inputs,
                                    .large = dropout_large,
                                    .prepare = dropout_prepare,
-                                   .call = dropout_call,
+                                   .call = call_dropout_backward,
                                    .right = dropout_right,
-                                   .mistakes = dropout_mistakes,
+                                   .source = (Function *)dropout_backward,
+                                   .mistakes = mistakes_dropout_backward,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
                                    .lesson = 4,
                                    .step = "b7.0"};

@@ -9,9 +9,6 @@ void bias_backward(int rows, int n, double dx[rows][n], double db[n], const doub
 void product_backward(int n, int k, int m, double da[n][k], double db[k][m], const double a[n][k],
                       const double b[k][m], const double dy[n][m]);
 void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]);
-void masked_softmax_backward(int n, double s, const bool keep[n], double dx[n], const double y[n],
-                             const double dy[n]);
-void dropout_backward(int n, double p, const bool kept[n], double dx[n], const double dy[n]);
 void linear_backward(int rows, int in, int out, double dx[rows][in], double dw[out][in],
                      double db[out], const double x[rows][in], const double w[out][in],
                      const double dy[rows][out]);

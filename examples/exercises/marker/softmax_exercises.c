@@ -2,11 +2,14 @@
  * results and their mistakes. */
 #include "calls.h"
 #include "numbers.h"
+#include "stages.h"
 #include "truth.h"
 
 #include "prototypes.h"
 
 #include <math.h>
+
+#include "05_masked_softmax.inc"
 
 /* ---- 4 softmax --------------------------------------------------------------------------------
  */
@@ -110,64 +113,6 @@ const Exercise exercise_softmax = {.number = 4,
 /* ---- 5 masked softmax: y = softmax(s x) over the kept, 0 elsewhere -----------------------------
  */
 
-#define MASKED                                                                                     \
-    int n, double s, const bool keep[n], double dx[n], const double y[n], const double dy[n]
-
-static double sum_over_kept(MASKED) {
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        if (keep[i]) sum += y[i] * dy[i];
-    return sum;
-}
-static void masked_no_scale(MASKED) {
-    const double sum = sum_over_kept(n, s, keep, dx, y, dy);
-    for (int i = 0; i < n; i++) dx[i] = keep[i] ? y[i] * (dy[i] - sum) : 0;
-}
-static void masked_scale_squared(MASKED) {
-    const double sum = sum_over_kept(n, s, keep, dx, y, dy);
-    for (int i = 0; i < n; i++) dx[i] = keep[i] ? s * s * y[i] * (dy[i] - sum) : 0;
-}
-static void masked_multiplies_nan(MASKED) {
-    const double sum = sum_of_products(n, y, dy);
-    for (int i = 0; i < n; i++) dx[i] = s * y[i] * (dy[i] - sum);
-}
-static void masked_sum_over_masked(MASKED) {
-    const double sum = sum_of_products(n, y, dy);
-    for (int i = 0; i < n; i++) dx[i] = keep[i] ? s * y[i] * (dy[i] - sum) : 0;
-}
-static void masked_unmasked_gradient(MASKED) {
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        if (keep[i]) sum += y[i] * dy[i];
-    for (int i = 0; i < n; i++) dx[i] = s * y[i] * (dy[i] - sum);
-}
-
-static void masked_no_sum(MASKED) {
-    for (int i = 0; i < n; i++) dx[i] = keep[i] ? s * y[i] * dy[i] : 0;
-}
-
-static const KnownMistake masked_mistakes[] = {
-    {"no_scale", .backward = (Function *)masked_no_scale},
-    {"scale_squared", .backward = (Function *)masked_scale_squared},
-    {"multiplies_nan", (Function *)masked_multiplies_nan,
-     "dx = s y (dy - S) everywhere, where S is the sum of y dy over all elements: the mask selects "
-     "nothing, and a masked dy counts as 0 times dy.",
-     "A masked dy may be NaN. What is 0 times NaN?", NULL},
-    {"sum_over_masked", (Function *)masked_sum_over_masked,
-     "dx = s y (dy - S) at the kept, where S is the sum of y dy over all elements, masked ones "
-     "too.",
-     "A masked dy may be NaN. What is then the sum of y dy?", NULL},
-    {"unmasked_gradient", (Function *)masked_unmasked_gradient,
-     "dx = s y (dy - S) everywhere, also where keep is false.",
-     "y is 0 at a masked element. What is 0 times dy, if that dy is NaN?", NULL},
-    {"no_sum", .backward = (Function *)masked_no_sum},
-    {0}};
-
-static void masked_call(Function *f, const Call *c) {
-    ((__typeof__(masked_softmax_backward) *)f)(c->size[0], c->number[0], c->array[0], c->array[1],
-                                               c->array[2], c->array[3]);
-}
-
 /* x = log(y) / s where y is not 0: then y is the softmax of s x. */
 static void masked_right(const Call *c) {
     const int n = c->size[0];
@@ -225,20 +170,16 @@ static const Sizes masked_large[] = {{{LARGE}, 3, MASKED_DY_IS_NAN}, {{0}, 0, 0}
 const Exercise exercise_masked_softmax = {.number = 5,
                                           .name = "masked_softmax",
                                           .function = "masked_softmax_backward",
-                                          .parameter = {{"n", SIZE, 0, 0},
-                                                        {"s", DOUBLE, 0, 0},
-                                                        {"keep", MASK, 0, "n"},
-                                                        {"dx", OUTPUT, 0, "n"},
-                                                        {"y", INPUT, 0, "n"},
-                                                        {"dy", INPUT, 0, "n"}},
+                                          .parameter = parameters_masked_softmax_backward,
                                           .dy = "dy",
                                           .inputs = masked_inputs,
                                           .large = masked_large,
                                           .prepare = masked_prepare,
-                                          .call = masked_call,
+                                          .call = call_masked_softmax_backward,
                                           .right = masked_right,
+                                          .source = (Function *)masked_softmax_backward,
                                           .is_zero = masked_is_zero,
-                                          .mistakes = masked_mistakes,
+                                          .mistakes = mistakes_masked_softmax_backward,
                                           .where = "tensor/kernels/plain.inc, masked_softmax_dx",
                                           .lesson = 3,
                                           .step = "b3.0"};

@@ -24,5 +24,17 @@ void masked_softmax(int n, double s, const bool keep[n], double y[n], const doub
 
 void masked_softmax_backward(int n, double s, const bool keep[n], double dx[n], const double y[n],
                              const double dy[n]) {
-    /* your code */
+    double sum = 0;
+
+    /* sum: over the row, of what is kept: your code */
+    SHOW("sum", sum, 0);
+
+    for (int i = 0; i < n; i++) {
+        double dz = 0;
+
+        /* dz: how L changes with z[i] = s x[i]; 0 where it is masked */
+        SHOW("dz", dz, i);
+
+        /* dx[i] */
+    }
 }

@@ -14,5 +14,10 @@ void dropout(int n, double p, const bool kept[n], double y[n], const double x[n]
 }
 
 void dropout_backward(int n, double p, const bool kept[n], double dx[n], const double dy[n]) {
-    /* your code */
+    double scale = 0;
+
+    /* scale: by how much y grows with a kept x: your code */
+    SHOW("scale", scale, 0);
+
+    /* dx */
 }
