@@ -21,5 +21,17 @@ void additive(int Q, int K, int H, double s[Q][K], const double q[Q][H], const d
 void additive_backward(int Q, int K, int H, double dq[Q][H], double dk[K][H], double dw[H],
                        const double q[Q][H], const double k[K][H], const double w[H],
                        const double ds[Q][K]) {
-    /* your code */
+    for (int i = 0; i < Q; i++)
+        for (int j = 0; j < K; j++)
+            for (int h = 0; h < H; h++) {
+                double t = 0, du = 0;
+
+                /* t: the tanh of u = q[i][h] + k[j][h]: your code */
+                SHOW("t", t, i, j, h);
+
+                /* du: how L changes with u */
+                SHOW("du", du, i, j, h);
+
+                /* dq, dk, dw */
+            }
 }
