@@ -550,6 +550,12 @@ static void diagnose_done(Case *c) {
     } else if (changed >= 0) {
         c->mark->kind = MARK_INPUTS;
         say_changed(c, changed);
+    } else if (c->trial->looks_outside && !any_wrong(c)) {
+        c->mark->kind = MARK_OUTSIDE;
+        say(c->mark,
+            "%s compares something with a number that stands before or behind an array\n"
+            "How far does each index go?\n",
+            c->e->function);
     } else if (any_wrong(c) || uses_too_much(c)) {
         c->mark->kind = MARK_WRONG;
     }

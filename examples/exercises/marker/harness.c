@@ -236,9 +236,13 @@ void tapehead_show(const char *name, double value, const int *at, int n) {
 
 /* A NaN that is another one in every place of every guard, so that a NaN which was read beside one
  * array and written beside another is noticed. It is a signalling one: arithmetic makes it quiet,
- * so
- * += is noticed, too. */
+ * so += is noticed, too. A comparison with NaN is false, and leaves no trace: for those that look
+ * beside an array there are guards of large numbers. */
 static uint64_t guard_word(int array, size_t place) {
+    const double large = header.guards * 1e300;
+    uint64_t word = 0;
+    memcpy(&word, &large, sizeof word);
+    if (header.guards) return word ^ (uint64_t)(array + 1) << 8 ^ (uint64_t)place << 16;
     return 0x7ff4000000000000 | (uint64_t)(array + 1) << 32 | (uint64_t)place << 4 | 5;
 }
 static size_t padded(int array) { return ((size_t)header.bytes[array] + 7) / 8 * 8; }

@@ -26,6 +26,7 @@ typedef struct {
     int32_t carries;  /* a CARRIED array begins as the call before left it */
     int32_t measured; /* how much memory does the function use? */
     int32_t filled;   /* outputs arrive with a pattern: which ones are never written? */
+    int32_t guards;   /* 1, -1: numbers near 1e300 or -1e300 stand around the arrays; 0: NaN */
     int32_t shows;    /* the numbers that the function shows are wanted */
     int32_t arrays;
     int32_t bytes[CALL_ARRAYS]; /* of each array */

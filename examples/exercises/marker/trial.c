@@ -124,9 +124,11 @@ static int32_t access_to(const Parameter *p) {
 /* The numbers that the function shows in this call are wanted. */
 static bool shows(const Call *call) { return call->dy == DENSE && !call->lone; }
 
-static bool write_call_bytes(const Exercise *e, const Call *call, bool filled, FILE *file) {
-    CallHeader header = {.carries = call->carries, .measured = call->measured, .filled = filled};
-    header.shows = shows(call) && !filled;
+/* `header` says what is special about this call. */
+static bool write_call_bytes(const Exercise *e, const Call *call, CallHeader header, FILE *file) {
+    header.carries = call->carries;
+    header.measured = call->measured;
+    header.shows = shows(call) && !header.filled && !header.guards;
     memcpy(header.size, call->size, sizeof call->size);
     memcpy(header.number, call->number, sizeof call->number);
     while (exercise_array(e, header.arrays)) {
@@ -141,15 +143,27 @@ static bool write_call_bytes(const Exercise *e, const Call *call, bool filled, F
     return ok;
 }
 
-/* After the calls comes the first of them twice more: with outputs that are filled with a pattern,
- * which ones does the function never write to? And as it was: is the result the same? */
+/* After the calls comes the first of them with a dense dy four times more: with outputs that are
+ * filled with a pattern, which ones does the function never write to? As it was: is the result the
+ * same? And between large numbers of both signs: does it compare what stands beside an array? */
+static const CallHeader extra[] = {
+    {.filled = true}, {.filled = false}, {.guards = 1}, {.guards = -1}};
+enum { FILLED, SAME, EXTRA = sizeof extra / sizeof *extra };
+
+static int first_dense(const Calls *calls) {
+    int i = 0;
+    while (i + 1 < calls->n && calls->call[i].dy != DENSE) i++;
+    return i;
+}
+
 static bool write_calls(const Exercise *e, const Calls *calls, const char *path) {
     FILE *file = fopen(path, "wb");
     if (!file) return false;
     bool ok = true;
-    for (int i = 0; i < calls->n && ok; i++) ok = write_call_bytes(e, &calls->call[i], false, file);
-    ok = ok && write_call_bytes(e, &calls->call[0], true, file) &&
-         write_call_bytes(e, &calls->call[0], false, file);
+    for (int i = 0; i < calls->n && ok; i++)
+        ok = write_call_bytes(e, &calls->call[i], (CallHeader){0}, file);
+    for (int i = 0; i < EXTRA && ok; i++)
+        ok = write_call_bytes(e, &calls->call[first_dense(calls)], extra[i], file);
     return fclose(file) == 0 && ok;
 }
 
@@ -206,15 +220,19 @@ int32_t trial_differing(const Trial *a, const Trial *b, const Exercise *e) {
     return bits;
 }
 
-/* The two calls after the last one; false at the end of the file. */
+/* One of the calls after the last one; false at the end of the file. */
 static bool read_extra(Trial *trial, const Exercise *e, const CallResult *result, FILE *file) {
     Call again;
-    if (!call_copy(e, &again, &trial->calls.call[0])) return false;
+    const int first = first_dense(&trial->calls), which = result->call - trial->calls.n;
+    const Call *before = &trial->calls.call[first];
+    if (!call_copy(e, &again, before)) return false;
     const bool ok =
         read_outputs(e, &again, file) && read_shown(trial, result, trial->calls.n, false, file);
-    if (result->call == trial->calls.n) trial->unwritten = result->unwritten;
-    else if (ok && trial->result[0].call == 0)
-        trial->unsteady = differing(e, &again, &trial->calls.call[0]);
+    if (which == FILLED) trial->unwritten = result->unwritten;
+    else if (ok && trial->result[first].call == first && which == SAME)
+        trial->unsteady = differing(e, &again, before);
+    else if (ok && trial->result[first].call == first && !trial->unsteady)
+        trial->looks_outside |= differing(e, &again, before);
     call_free(&again);
     return ok;
 }
@@ -226,7 +244,7 @@ static void read_results(Trial *trial, const Exercise *e, const char *path) {
     CallResult result;
     while (file && fread(&result, sizeof result, 1, file) == 1) {
         const int call = result.call;
-        if (call < 0 || call > trial->calls.n + 1) break;
+        if (call < 0 || call >= trial->calls.n + EXTRA) break;
         if (call >= trial->calls.n) {
             if (!read_extra(trial, e, &result, file)) break;
             continue;
@@ -270,8 +288,8 @@ static void name_files(const Trial *trial, Files *files) {
 /* The bytes of all results. */
 static int64_t most_results(const Trial *trial, const Exercise *e) {
     int64_t bytes = 0;
-    for (int i = 0; i < trial->calls.n + 2; i++) {
-        const Call *call = &trial->calls.call[i < trial->calls.n ? i : 0];
+    for (int i = 0; i < trial->calls.n + EXTRA; i++) {
+        const Call *call = &trial->calls.call[i < trial->calls.n ? i : first_dense(&trial->calls)];
         bytes += (int64_t)sizeof(CallResult);
         if (shows(call)) bytes += MOST_SHOWN_NUMBERS * (int64_t)sizeof(Shown);
         for (int k = 0; exercise_array(e, k); k++)
@@ -354,8 +372,8 @@ static ProcessResult start(const Trial *trial, const Exercise *e, const Files *f
 /* Makes the calls from `first` to `last` - 1. Returns the first call without a result, or `last`.
  */
 static int run(Trial *trial, const Exercise *e, Files *files, int first, int last, int seconds) {
-    const int extra = last < trial->calls.n ? 0 : 2; /* calls after the last one */
-    const ProcessResult ended = start(trial, e, files, first, last + extra, seconds);
+    const int end = last < trial->calls.n ? last : last + EXTRA;
+    const ProcessResult ended = start(trial, e, files, first, end, seconds);
     read_results(trial, e, files->results);
     const int stopped = first_undone(trial, first);
     if (stopped >= last) return last;
@@ -420,7 +438,7 @@ void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given
     call.carries = false;
     name_files(trial, &files);
     FILE *file = fopen(files.calls, "wb");
-    const bool written = file && write_call_bytes(e, &call, false, file);
+    const bool written = file && write_call_bytes(e, &call, (CallHeader){0}, file);
     if (file && fclose(file) == 0 && written) start(trial, e, &files, 0, 1, MORE_SECONDS);
     call_free(&call);
 }

@@ -38,9 +38,10 @@ typedef struct {
     int num_shown;
     int stopped; /* the first call from which it did not return; -1 */
     int timeouts;
-    int64_t static_bytes; /* of the student's file */
-    int32_t unwritten;    /* bit i: the function writes nothing to array i */
-    int32_t unsteady;     /* bit i: a call that is made again gives another array i */
+    int64_t static_bytes;  /* of the student's file */
+    int32_t unwritten;     /* bit i: the function writes nothing to array i */
+    int32_t looks_outside; /* bit i: array i depends on what stands beside an array */
+    int32_t unsteady;      /* bit i: a call that is made again gives another array i */
 } Trial;
 
 /* Compiles the student's file: end is TRIAL_DONE if there is a program. */
