@@ -96,7 +96,7 @@ const Exercise exercise_attention = {
  * one, a Q x D array four times in the other; and K is small, so that a function that computes a
  * weight anew whenever it needs one still ends. */
 static const Sizes flash_large[] = {{{1800, 20, 2}, 1, 0},  {{40, 6, 300}, 0.1, 0},
-                                    {{LARGE, 17, 2}, 1, 0}, {{3, 263, 2}, 1, 0},
+                                    {{LARGE, 17, 2}, 1, 0}, {{3, LARGE_TABLE, 2}, 1, 0},
                                     {{2, 3, LARGE}, 1, 0},  {{0}, 0, 0}};
 
 const Exercise exercise_flash = {.number = 14,

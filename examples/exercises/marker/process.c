@@ -61,6 +61,15 @@ static void limit(int what, rlim_t most) {
     setrlimit(what, &both);
 }
 
+/* Where the system allows it: a right answer may have a table of n x n numbers on its stack. */
+static void enlarge_stack(void) {
+    enum { STACK = 32 << 20 };
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0) return;
+    stack.rlim_cur = stack.rlim_max < STACK ? stack.rlim_max : STACK;
+    setrlimit(RLIMIT_STACK, &stack);
+}
+
 /* SIGXFSZ is ignored (flags_parse), so what is printed beyond the limit is lost, and the program
  * goes on. */
 static void set_limits(const Program *p) {
@@ -69,6 +78,7 @@ static void set_limits(const Program *p) {
     limit(RLIMIT_AS, MOST_MEMORY);
     limit(RLIMIT_CPU, (rlim_t)ceil(p->seconds)); /* even if the marker itself is killed */
     if (p->calls) limit(RLIMIT_NOFILE, MOST_FILES);
+    if (p->calls) enlarge_stack();
 #ifdef RLIMIT_NPROC
     if (theirs.is_another && !p->own) limit(RLIMIT_NPROC, MOST_PROCESSES);
 #endif
