@@ -130,7 +130,7 @@ SMALL    = $(if $(filter avx2,$(ISAS)),$(KERNELS:%.c=%.baseline.c)) tensor/numbe
            $(wildcard tensor/files/*.c) autograd/gradcheck.c nn/init.c nn/more/checkpoint.c
 OBJECTS  = $(call objects,$(LIBRARY)) \
            $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNELS)))
-EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(call files,examples/*.c))
+EXAMPLES = $(patsubst examples/%.c,$(BUILD)/%$(EXE),$(filter-out $(if $(WINDOWS),%/exercises.c),$(call files,examples/*.c)))
 # A program's own parts are in the folder of its name; the makefiles in explain/ and exercises/ know theirs.
 parts    = $(call objects,$(call files,examples/$(1)/*.c))
 WITH_PARTS = $(filter-out explain exercises,$(notdir $(basename $(call files,examples/*.c))))

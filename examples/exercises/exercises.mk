@@ -4,14 +4,19 @@
 # headers that they include: these are arrays of the program.
 FORMS     = examples/exercises/students
 MARKS     = examples/exercises/marker
-MARKER    = $(filter-out %/harness.c %/process$(if $(WINDOWS),,_windows).c,$(call files,$(MARKS)/*.c))
+MARKER    = $(filter-out %/harness.c,$(call files,$(MARKS)/*.c))
 CARRIES   = $(sort $(FORMS)/exercises.h $(wildcard $(FORMS)/[0-9]*.c) $(MARKS)/harness.c $(MARKS)/protocol.h examples/micro.c \
               $(FORMS)/attention.c $(MARKS)/scratch_calls.inc)
 TEXT      = $(BUILD)/obj/$(MARKS)/texts
 LIST      = $(BUILD)/obj/$(MARKS)/list
 TEXTS     = $(TEXT).o $(LIST).o
 
-$(BUILD)/exercises$(EXE): $(call objects,$(MARKER) examples/explain/json.c) $(TEXTS) $(RECORDER)
+ifneq ($(WINDOWS),)
+$(BUILD)/exercises $(BUILD)/exercises.exe:
+	@echo 'exercises: Windows has no fork, so the marker is not built for it: use WSL2' >&2; false
+else
+$(BUILD)/exercises: $(call objects,$(MARKER) examples/explain/json.c) $(TEXTS) $(RECORDER)
+endif
 $(TEXT).c: $(MARKS)/texts.h $(CARRIES) $(BUILD)/flags
 	@mkdir -p $(@D); (cat $<; echo 'const Text texts[] = {'; \
 	    for file in $(CARRIES); do echo "{\"$${file##*/}\", (const unsigned char[]){"; \

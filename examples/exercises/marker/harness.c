@@ -5,9 +5,8 @@
  *     program FIRST END
  *
  * reads the calls (protocol.h) from file 3, makes those from FIRST to END - 1, and writes a result
- * to file 4 after each call: so the results before a crash are there. On Windows the two files are
- * the next arguments. The function's arrays lie between guard zones, so a write outside is found,
- * and a read outside gives NaN.
+ * to file 4 after each call: so the results before a crash are there. The function's arrays lie
+ * between guard zones, so a write outside is found, and a read outside gives NaN.
  *
  * Nothing here decides about a mark: the student's code is in the same process.
  * Everything is static or has a name that no student would choose. */
@@ -50,7 +49,6 @@ void __real_free(void *block);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *block, size_t n);
-#ifndef _WIN32 /* which has none */
 void *__real_aligned_alloc(size_t alignment, size_t n);
 void *__wrap_aligned_alloc(size_t alignment, size_t n);
 void *__wrap_memalign(size_t alignment, size_t n);
@@ -58,7 +56,6 @@ int __wrap_posix_memalign(void **block, size_t alignment, size_t n);
 void *__wrap_reallocarray(void *block, size_t n, size_t size);
 void *__real_mmap(void *at, size_t n, int protection, int flags, int file, off_t offset);
 void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t offset);
-#endif
 void __wrap_free(void *block);
 
 static struct {
@@ -127,7 +124,6 @@ void *__wrap_realloc(void *block, size_t n) {
     __real_free(block);
     return other;
 }
-#ifndef _WIN32
 void *__wrap_aligned_alloc(size_t alignment, size_t n) {
     if (n > SIZE_MAX - BEHIND) return NULL;
     return keep(__real_aligned_alloc(alignment, n + BEHIND), n);
@@ -146,7 +142,6 @@ void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t
     if (used > most) most = used;
     return __real_mmap(at, n, protection, flags, file, offset);
 }
-#endif
 void __wrap_free(void *block) {
     size_t n = 0;
     if (block) forget(block, &n);
@@ -338,19 +333,10 @@ static void write_result(FILE *results, int number) {
     fflush(results);
 }
 
-static FILE *open_file(char **argv, int number, const char *mode) {
-#ifdef _WIN32
-    return fopen(argv[number], mode);
-#else
-    (void)argv;
-    return fdopen(number, mode);
-#endif
-}
-
 int main(int argc, char **argv) {
     if (argc < 3) return 3;
-    FILE *calls = open_file(argv, 3, "rb");
-    FILE *results = open_file(argv, 4, "wb");
+    FILE *calls = fdopen(3, "rb");
+    FILE *results = fdopen(4, "wb");
     if (!calls || !results) return 3;
     const int first = atoi(argv[1]), end = atoi(argv[2]);
     srand((unsigned)first + 1); /* an input alone gets other numbers than after others */

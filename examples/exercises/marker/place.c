@@ -32,14 +32,9 @@ void place_path(const Place *place, const char *folder, const char *name, const 
 
 /* The same for a program that runs in one of the place's folders: its user may not see the folders
  * above the place. */
-static void near_path(const Place *place, const char *folder, const char *name, const char *suffix,
+static void near_path(const char *folder, const char *name, const char *suffix,
                       char path[PATH_SIZE]) {
-#ifdef _WIN32
-    place_path(place, folder, name, suffix, path);
-#else
-    (void)place;
     snprintf(path, PATH_SIZE, "../%.255s/%.255s%.63s", folder, name, suffix);
-#endif
 }
 
 static bool write_bytes(const char *path, const char *bytes, size_t n) {
@@ -132,11 +127,7 @@ static bool compiler_runs(Place *place) {
 }
 
 /* -O0: what is written is what happens, also where it is undefined. */
-#ifdef _WIN32 /* with the data of scratch.c in several files */
-#define COMPILES "-std=gnu11", "-O0", "-Wall", "-fcommon"
-#else
 #define COMPILES "-std=gnu11", "-O0", "-Wall"
-#endif
 
 /* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
 bool place_compile_kit(const Place *place, const char *from, const char *name) {
@@ -148,8 +139,8 @@ bool place_compile_kit(const Place *place, const char *from, const char *name) {
                                  "-c",        file, "-o", object, NULL};
     const char *argv[MOST_WORDS];
     int n = 0;
-    near_path(place, from, name, ".c", file);
-    near_path(place, objects, name, ".o", object);
+    near_path(from, name, ".c", file);
+    near_path(objects, name, ".o", object);
     place_path(place, kit, "", "", folder);
     place_path(place, kit, name, ".messages", messages);
     for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
@@ -198,10 +189,10 @@ static ProcessResult compile_with(const Place *place, const Exercise *e, const c
                                  "-include",
                                  prototype,
                                  NULL};
-    near_path(place, kit, e && !e->file ? exercise_file(e) : "exercises", ".h", prototype);
-    near_path(place, kit, "", "", path);
+    near_path(kit, e && !e->file ? exercise_file(e) : "exercises", ".h", prototype);
+    near_path(kit, "", "", path);
     snprintf(headers, sizeof headers, "-I%s", path);
-    near_path(place, folder, "student.o", "", object);
+    near_path(folder, "student.o", "", object);
     return run_compiler(place, folder, words, with_texts);
 }
 
@@ -226,11 +217,11 @@ static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZ
     for (int i = 0; i < SCRATCH; i++) {
         if (scratch_exercise(i) == e) continue;
         snprintf(file, sizeof file, "right_%s", scratch_exercise(i)->function);
-        near_path(place, objects, file, ".o", part[n]);
+        near_path(objects, file, ".o", part[n]);
         words[n] = part[n];
         n++;
     }
-    near_path(place, objects, "right", ".o", part[n]);
+    near_path(objects, "right", ".o", part[n]);
     words[n] = part[n];
     return n + 1;
 }
@@ -243,27 +234,21 @@ static ProcessResult link_program(const Place *place, const Exercise *e, const c
     const char *words[MOST_WORDS] = {
 #ifndef __APPLE__
         "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
-#endif
-#if !defined __APPLE__ && !defined _WIN32
         "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",
         "-Wl,--wrap=mmap",
-#endif
-#ifdef _WIN32
-        "-Wl,--allow-multiple-definition", /* of the data of scratch.c */
 #endif
         place->links_statically ? "-static" : "-g0",
         student,
         harness,
         call,
         "-o",
-        program
-    };
+        program};
     const char *name = exercise_file(e);
     int n = 0;
-    near_path(place, from, "student.o", "", student);
-    near_path(place, objects, "harness", ".o", harness);
-    near_path(place, objects, name, ".o", call);
-    near_path(place, folder, "program.exe", "", program);
+    near_path(from, "student.o", "", student);
+    near_path(objects, "harness", ".o", harness);
+    near_path(objects, name, ".o", call);
+    near_path(folder, "program.exe", "", program);
     while (words[n]) n++;
     if (e->file) n += add_parts(place, e, part, words + n);
     words[n] = "-lm";
@@ -295,7 +280,7 @@ bool place_reaches_out(const Place *place, const Exercise *e, char *sentence, si
     const char *const words[] = {"-M", "-MG", "-MF", "opened", "-I../kit", file, NULL};
     const char *name = exercise_file(e);
     if (place->confines) return false;
-    near_path(place, source, name, ".c", file);
+    near_path(source, name, ".c", file);
     run_compiler(place, name, words, with_texts);
     place_path(place, name, "", "", here);
     place_path(place, name, "opened", "", path);
@@ -310,14 +295,14 @@ bool place_reaches_out(const Place *place, const Exercise *e, char *sentence, si
 ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size) {
     char file[PATH_SIZE];
     const char *name = exercise_file(e);
-    near_path(place, source, name, ".c", file);
+    near_path(source, name, ".c", file);
     return make_program(place, e, file, name, messages, size);
 }
 
 void place_compile_whole(Place *place, const char *name) {
     char file[PATH_SIZE], folder[PATH_SIZE], object[PATH_SIZE];
     if (!process_make_folder_in(place->folder, whole, true, folder, sizeof folder)) return;
-    near_path(place, source, name, ".c", file);
+    near_path(source, name, ".c", file);
     place_path(place, whole, "student.o", "", object);
     place->whole = process_succeeded(compile(place, NULL, file, whole));
     process_keep(folder, object);
@@ -446,7 +431,7 @@ bool place_can_compile(const Place *place, const Exercise *e) {
     append(&line, " {}\n");
     if (!process_make_folder_in(place->folder, name, true, path, sizeof path)) return false;
     if (!write_text(place, text, line.text)) return false;
-    near_path(place, kit, text, "", file);
+    near_path(kit, text, "", file);
     return process_succeeded(make_program(place, e, file, name, messages, sizeof messages));
 }
 
@@ -474,7 +459,6 @@ static bool fill_kit(const Place *place, char *sentence, size_t size) {
 
 /* From some disks no program starts (noexec). */
 static bool starts_programs(const Place *place, char *sentence, size_t size) {
-#ifndef _WIN32
     char script[] = "./start", path[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
     char *const argv[] = {script, NULL};
     place_path(place, kit, "", "", folder);
@@ -487,7 +471,6 @@ static bool starts_programs(const Place *place, char *sentence, size_t size) {
                         place->folder);
         return false;
     }
-#endif
     return true;
 }
 

@@ -1,6 +1,5 @@
 /* process.h - runs the compiler and the students' programs, each with a time limit, and makes the
- * folders in which they lie. process.c is for POSIX, process_windows.c for Windows, which has no
- * fork. */
+ * folders in which they lie. */
 #ifndef TAPEHEAD_EXERCISES_PROCESS_H
 #define TAPEHEAD_EXERCISES_PROCESS_H
 
@@ -10,7 +9,7 @@
 
 typedef enum {
     PROCESS_ENDED,     /* with an exit status */
-    PROCESS_KILLED,    /* by a signal, or on Windows by an exception */
+    PROCESS_KILLED,    /* by a signal */
     PROCESS_TIMED_OUT, /* it computed or slept for too long, and was stopped */
     PROCESS_STARVED,   /* it was stopped, and had not computed for too long: the machine was busy */
     PROCESS_NOT_STARTED, /* there is no such program, or the system has no room for it */
@@ -40,12 +39,12 @@ enum { PROCESS_SLEEP = 2, PROCESS_PATIENCE = 30 };
 
 typedef struct {
     char *const *argv;  /* the program, which is found as a shell finds it, and its arguments */
-    const char *folder; /* where it runs; on POSIX the paths of argv may be relative to it */
+    const char *folder; /* where it runs; the paths of argv may be relative to it */
     const char *output; /* the file for all that it prints, at most some megabytes */
     double seconds;     /* of a processor */
     bool own;           /* it runs as the marker's user */
     /* A student's program is argv[0] in `folder`, and has two files: 3 for the calls, 4 for the
-     * results, at most so many bytes. (On Windows their paths are its last arguments.) It cannot
+     * results, at most so many bytes. It cannot
      * start a program or write another file, where the system can forbid it: see filter.h. Of the
      * compiler calls is NULL. */
     const char *calls, *results;

@@ -3,10 +3,9 @@
  * The right program is compiled in parts, a function each. The student's whole file is compiled,
  * and all of its functions are weak: where the right ones are linked they take their place. So of
  * all parts but one and the student's object comes a program in which one function alone is the
- * student's, and the right one is not there. If the file does not
- * compile, the other functions are cut out of its text; then the function is put alone into the
- * empty attention.c. So a mistake of syntax costs its own function. (On Windows a call inside of a
- * file stays there, so the others are cut out always.) */
+ * student's, and the right one is not there. If the file does not compile, the other functions are
+ * cut out of its text; then the function is put alone into the empty attention.c. So a mistake of
+ * syntax costs its own function. */
 #include "scratch.h"
 
 #include "submission.h"
@@ -152,12 +151,11 @@ static bool write_source(const Place *place, const Exercise *e, const char *text
     char *whole = malloc(size), file[80];
     size_t at = 0;
     if (!whole) return false;
-    at += (size_t)snprintf(whole, size, "#ifndef _WIN32\n");
     for (int i = 0; i < SCRATCH + COMPLETE; i++)
         at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", function_name(i));
     snprintf(
         whole + at, size - at,
-        "#endif\n#line 1 \"attention.c\"\n%s\n"
+        "#line 1 \"attention.c\"\n%s\n"
         "_Static_assert(__builtin_offsetof(Matrix, backward) == 2 * sizeof(int) + 5 * sizeof(void *)"
         " && __builtin_offsetof(Matrix, index) + sizeof(int *) == sizeof(Matrix),"
         " \"struct Matrix is changed\");\n",
@@ -231,11 +229,7 @@ bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
               place_write(place, source, "check.h", "");
     place->submission = folder;
     for (int i = 0; i < SCRATCH && ok; i++) ok = write_source(place, scratch_exercise(i), text);
-#ifdef _WIN32
-    for (int i = 0; i < SCRATCH && ok; i++) scratch_write_less(place, scratch_exercise(i), 1);
-#else
     if (ok) place_compile_whole(place, exercise_file(scratch_exercise(0)));
-#endif
     free(text);
     if (!ok) snprintf(sentence, size, "%s: nothing can be written there", place->folder);
     if (ok && !compile_right(place)) {

@@ -164,10 +164,6 @@ static bool can_be_read(const char *path) {
     return file;
 }
 
-#ifdef _WIN32
-#define lstat stat
-#endif
-
 bool submission_refusal(const char *folder, const char *name, char *sentence, size_t size) {
     char path[4096];
     struct stat status;
@@ -305,7 +301,7 @@ static void copy_line(char *line, size_t size, const char *from, size_t length) 
         if (from[i] == '/' || from[i] == '\\') start = i + 1;
     for (size_t i = start; i < length && n + 1 < size; i++)
         if (is_plain(from[i])) line[n++] = from[i];
-        else if (from[i] != '\r') line[n++] = '?'; /* lines end with \r\n on Windows */
+        else if (from[i] != '\r') line[n++] = '?'; /* of a file whose lines end with \r\n */
     line[n] = '\0';
 }
 
