@@ -148,6 +148,8 @@ int sampled(int n, int step) {
     return (n + step - 1) / step;
 }
 
+int sample_step(int step) { return sampled(step, step) == step ? 1 : step; }
+
 void left_out(const char *what) {
     printf("left out: %s\n", what);
     fflush(stdout);

@@ -78,6 +78,9 @@ TCase *add_case(Suite *suite, const char *name, void (*setup)(void), void (*tear
 TCase *add_framed_case(Suite *suite, const char *name);
 /* How many of n: all with ALL=1, else every step-th, from the first. */
 int sampled(int n, int step);
+/* The step of a loop inside a test: 1 with ALL=1. main asks, since a test is a process of its own.
+ */
+int sample_step(int step);
 /* Says what this machine cannot test; the last lines of make test repeat it. */
 void left_out(const char *what);
 /* Marks a case whose tests make valgrind leaves out, because they would take it minutes. */

@@ -66,6 +66,8 @@ static const Json *probe(const char *lesson, const char *request) {
 }
 
 CASE("probe")
+static int third = 1; /* 3: every third element or tensor */
+
 /* The slope of the loss between two near points is the gradient of the backward pass: at each
  * element of each tensor that has one. */
 LOOP_TEST(slopes_are_gradients, COUNT(lessons)) {
@@ -74,7 +76,7 @@ LOOP_TEST(slopes_are_gradients, COUNT(lessons)) {
     get_lesson(known, lesson, "");
     if (strstr(lesson, "rule")) return; /* that gradient is wrong */
     for (const Known *x = known; x < known + count; x++)
-        for (int64_t i = 0; i < x->size && x->has_grad; i++, checked++) {
+        for (int64_t i = 0; i < x->size && x->has_grad; i += third, checked++) {
             double losses[2];
             const Json *answer =
                 probe(lesson, format("probe %" PRId64 " -1e-5 1e-5 2 %s", i, x->name));
@@ -84,7 +86,7 @@ LOOP_TEST(slopes_are_gradients, COUNT(lessons)) {
                           "lesson %s, %s, %" PRId64 ": %g, %g", lesson, x->name, i, slope,
                           x->grad[i]);
         }
-    ck_assert_int_gt(checked, 30);
+    ck_assert_int_gt(checked, 30 / third);
     ask_no_more();
 }
 
@@ -134,7 +136,7 @@ static void expect_same_as_edit(const char *lesson, const Known *x) {
     const int64_t i = x->size / 2;
     const char *edit = format("\nset %" PRId64 " %.17g %s", i, x->value[i] + 0.375, x->name);
     get_lesson(changed, lesson, edit);
-    for (int t = 0; t < count; t++) {
+    for (int t = (int)(x - known) % third; t < count; t += third) {
         if (!known[t].is_float) continue;
         const Json *answer = probe(lesson, format("probe %" PRId64 " 0.375 0.375 1 %s\nshow %s", i,
                                                   x->name, known[t].name));
@@ -261,4 +263,7 @@ TEST(probes_that_cannot_be) {
     ask_no_more();
 }
 
-int main(void) { return run_tests("probe"); }
+int main(void) {
+    third = sample_step(3);
+    return run_tests("probe");
+}

@@ -131,13 +131,14 @@ static void expect_twins(Tensor *const *x, bool permuted, AttentionMask mask, do
 enum { B = 4, H = 2, Q = 101, K = 259, D = 3, DV = 2 };
 
 CASE("many queries and keys", .is_long = true)
-LOOP_TEST(fused_attention_is_its_composed_twin, MASKS) {
+LOOP_TEST(fused_attention_is_its_composed_twin, sampled(MASKS, 4)) {
+    const int parts = nth_mask[_i];
     for (int dtype = F32; dtype <= F64; dtype++) {
         tensor_set_default_dtype((DType)dtype);
-        tensor_manual_seed((uint64_t)_i);
+        tensor_manual_seed((uint64_t)parts);
         Tensor *x[] = {tensor_randn(SHAPE(B, H, Q, D)), tensor_randn(SHAPE(B, H, K, D)),
                        tensor_randn(SHAPE(B, H, K, DV)), tensor_randn(SHAPE(B, H, Q, DV))};
-        Drawn d = draw_mask(_i, B, H, Q, K);
+        Drawn d = draw_mask(parts, B, H, Q, K);
         for (int i = 0; i < 3; i++) ag_requires_grad(x[i]);
         for (int p = 0; p < 3; p++)
             expect_twins(x, false, d.mask, p * 0.3, x[3], dtype == F64 ? 1e-12 : 1e-5);
