@@ -20,9 +20,10 @@ BENCHES  = $(patsubst tests/%.c,$(BUILD)/%,\
              $(filter-out %/common.c %/common_peak.c,$(call files,tests/bench/*.c)))
 MEASURE  = $(call objects,tests/bench/common.c) \
            $(foreach isa,$(ISAS),$(BUILD)/obj/tests/bench/common_peak.$(isa).o)
-FUZZERS  = $(BUILD)/fuzz/files
 BESIDE   = $(patsubst %,$(BUILD)/tests/%,differential/runner tools/digits)
 TARGETS  = $(patsubst tests/%.c,$(BUILD)/%,$(call files,tests/fuzz/target_*.c))
+# The same, with a program of our own in libFuzzer's place.
+FUZZERS  = $(subst /target_,/corrupt_,$(TARGETS))
 
 tests: suites
 	@echo 'The suites are built, in $(BUILD)/tests: make test runs them'
@@ -52,11 +53,14 @@ $(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/marker/su
 $(BUILD)/tests/test_answers $(BUILD)/tests/test_backwards: $(call objects,$(MARKER)) $(COMMON) $(JSON) $(TEXTS)
 $(BUILD)/tests/test_programs: $(JSON)
 $(BENCHES): $(MEASURE)
-$(BENCHES) $(FUZZERS) $(BUILD)/page/llama: $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
+$(BENCHES) $(BUILD)/page/llama: $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $(LIBS)
 
-$(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
+$(TARGETS) $(FUZZERS): $(BUILD)/obj/tests/fuzz/common.o $(COMMON) $(BUILD)/libtapehead.a
+$(TARGETS): $(BUILD)/%: $(BUILD)/obj/tests/%.o
 	$(link) -fsanitize=fuzzer $(WRAP) $(LIBS)
+$(FUZZERS): $(BUILD)/fuzz/corrupt_%: $(BUILD)/obj/tests/fuzz/target_%.o $(BUILD)/obj/tests/fuzz/corrupt.o
+	$(link) $(WRAP) $(LIBS)
 
 # The time of a suite is that of the library and of the programs: all are compiled without optimization but those whose
 # own loops are the work.
@@ -83,13 +87,14 @@ $(BUILD)/tests/test_threads: WRAP += -Wl,--wrap=pthread_create,--wrap=pthread_mu
 $(BUILD)/tests/test_threads: | $(BUILD)/$(SHARED)
 $(BUILD)/tests/test_files: WRAP += -Wl,--wrap=fdopen,--wrap=realloc,--wrap=fstat,--wrap=fstat64 \
                                    -Wl,--wrap=fsync,--wrap=fclose,--wrap=rename
-$(BUILD)/fuzz/target_api: $(BUILD)/obj/tests/suites/common.o $(HOOKED)
-$(BUILD)/fuzz/target_api: WRAP = $(WATCHED) $$(pkg-config --libs check)
-$(BUILD)/fuzz/target_tape $(BUILD)/fuzz/target_rule: $(LESSONS)
-$(BUILD)/fuzz/target_submissions: $(call objects,examples/exercises/marker/submission.c)
-$(BUILD)/fuzz/target_texts: $(call objects,examples/pronounce/dictionary.c) $(call parts,charlm) $(call parts,kernel_regression)
-$(BUILD)/fuzz/target_flags: WRAP = -Wl,--wrap=exit
-$(BENCHES) $(FUZZERS): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
+fuzzers  = $(BUILD)/fuzz/target_$(1) $(BUILD)/fuzz/corrupt_$(1)
+$(call fuzzers,api): $(BUILD)/obj/tests/suites/common.o $(HOOKED)
+$(call fuzzers,api): WRAP = $(WATCHED) $$(pkg-config --libs check)
+$(call fuzzers,tape) $(call fuzzers,rule): $(LESSONS)
+$(call fuzzers,submissions): $(call objects,examples/exercises/marker/submission.c)
+$(call fuzzers,texts): $(call objects,examples/pronounce/dictionary.c) $(call parts,charlm) $(call parts,kernel_regression)
+$(call fuzzers,flags): WRAP = -Wl,--wrap=exit
+$(BENCHES): WRAP = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BENCHES): WRAP += -Wl,--wrap=posix_memalign,--wrap=mmap
 $(BUILD)/obj/tests/bench/common_peak.%.o: MORE = -ffp-contract=fast
 
@@ -107,7 +112,7 @@ $(BUILD)/flags: | have-check # it may ask, so before anything is compiled
 endif
 suites: $(TESTS)
 # Everything that this compiler makes; only clang links libFuzzer's targets.
-everything: all suites $(BENCHES) $(FUZZERS) $(BESIDE) $(BUILD)/page/llama $(BUILD)/docs $(BUILD)/failmalloc.so \
+everything: all suites $(BENCHES) $(BESIDE) $(BUILD)/page/llama $(BUILD)/docs $(BUILD)/failmalloc.so \
             $(call objects,$(call files,tests/fuzz/*.c))
 CHOSEN   = $(call chosen,$(TESTS))
 test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
@@ -143,7 +148,7 @@ valgrind: $(CHOSEN) $(EXAMPLES) ## the suites under valgrind, which knows no AVX
 	    sh tests/tools/run-suites $(CHOSEN)
 
 # The library of sanitize-gcc is built once for both.
-fuzz: ## corrupted files for every reader, under gcc's sanitizers
+fuzz: ## 10,000 corrupted inputs for each target in tests/fuzz/, under gcc's sanitizers
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory CC=gcc BUILD=$(BUILD)/sanitize-gcc \
 	    CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
