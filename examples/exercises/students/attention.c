@@ -4,9 +4,11 @@
  *     cc -O2 -Wall attention.c -o attention -lm
  *     ./attention 3        checks stage 3
  *     ./attention          checks the stages up to the first that is not right; after ten it trains
+ *     ./attention YOURWORD the same, and it reads a word of yours, nine letters from a to z
  *
  * Write where it says "your code". Below are the words that all stages use, and add, an op that is
- * complete: read it first. The checks are in check.h, where there is nothing to write. */
+ * complete: read it first. The checks are in check.h, where there is nothing to write. Each stage
+ * names a step of the page explain.html, which shows the same with other numbers. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,15 +31,19 @@ struct Matrix {
 
 /* Element i, j of x and its gradient: V(y, 0, 1) = 3, G(y, 0, 1) += 3. An element that is not there
  * ends the program with a sentence: "line 92: [3][3] IS OUTSIDE of a matrix of 4 x 3". */
-#define V(x, i, j) (*at(__LINE__, x, (x)->value, i, j))
-#define G(x, i, j) (*at(__LINE__, x, (x)->grad, i, j))
-static double *at(int line, const Matrix *x, double *array, int i, int j) {
-    if (i < 0 || i >= x->rows || j < 0 || j >= x->columns) {
+#define V(x, i, j) (*at(__LINE__, x, false, i, j))
+#define G(x, i, j) (*at(__LINE__, x, true, i, j))
+static void end_at(int line, const Matrix *x, int i, int j) {
+    if (!x) printf("  line %d: this matrix IS NULL\n", line);
+    else if (!x->value) printf("  line %d: this matrix WAS RELEASED\n", line);
+    else
         printf("  line %d: [%d][%d] IS OUTSIDE of a matrix of %d x %d\n", line, i, j, x->rows,
                x->columns);
-        exit(1);
-    }
-    return array + i * x->columns + j;
+    exit(1);
+}
+static double *at(int line, const Matrix *x, bool is_grad, int i, int j) {
+    if (!x || !x->value || i < 0 || i >= x->rows || j < 0 || j >= x->columns) end_at(line, x, i, j);
+    return (is_grad ? x->grad : x->value) + i * x->columns + j;
 }
 
 /* A copy of m on the heap, with arrays of its own, all 0. alive counts the numbers that are not
@@ -51,11 +57,17 @@ Matrix *matrix(Matrix m) {
     alive += m.rows * m.columns;
     return x;
 }
+/* Frees the arrays. The struct stays, so that it can be said that its matrix was released. */
 void release(Matrix *x) {
+    if (!x->value) {
+        printf("  a matrix WAS RELEASED twice\n");
+        exit(1);
+    }
     alive -= x->rows * x->columns;
     free(x->value);
     free(x->grad);
-    free(x);
+    x->value = NULL;
+    x->grad = NULL;
 }
 
 /* y = a + b. A number of a is in one number of y, with the factor 1: its gradient gets that of y.
@@ -75,19 +87,28 @@ void add_backward(Matrix *y) {
 /* ---- stage 1: a product ----------------------------------------------------------------------
  * y = a b: N x K times K x M gives N x M.    y[i][j] = sum over p of a[i][p] b[p][j]
  * By hand: {{1, 2}, {3, 4}} times {{5}, {6}} is {{17}, {39}}, since 1 5 + 2 6 = 17.
- *     ./attention 1        y: 17 39 */
+ * Page: explain.html#2/f1
+ *     ./attention 1        y: 17 | 39 */
 void matmul_forward(Matrix *y) {
     /* your code */
 }
 
 /* ---- stage 2: softmax that does not look ahead -----------------------------------------------
- * a are scores: for each head Q rows, one for a query, and K columns, one for a key. So y->rows is
- * heads Q, and row r belongs to query i = r % Q. The queries are the last Q of the K places: query
- * i stands at place K - Q + i and sees the keys up to it, j <= K - Q + i. Over these
+ * a are scores: a row for each query, a column for each of K keys, at the places 0 to K - 1. The
+ * heads stand under each other, Q rows each: y->rows is heads Q, and row r is query i = r % Q. The
+ * queries are those of the last Q places, and none sees a key behind its own place, K - Q + i.
+ * With 2 heads, Q = 2, K = 3:
+ *                                      key: 0 1 2
+ *     row 0   head 0   query 0   place 1    x x .      x: seen, j <= K - Q + i
+ *     row 1   head 0   query 1   place 2    x x x      .: not seen, y is 0 here
+ *     row 2   head 1   query 0   place 1    x x .
+ *     row 3   head 1   query 1   place 2    x x x
+ * Over the keys that row r sees, and with the largest of these scores as max,
  *     y[r][j] = exp(a[r][j] - max) / sum over the seen l of exp(a[r][l] - max)
- * and y[r][j] = 0 for the others. max is the largest seen score: without it exp(1000) is infinite.
+ * Without max exp(1000) is infinite.
  * By hand: heads = 1, {{0, 9}, {0, log 3}} gives {{1, 0}, {0.25, 0.75}}.
- *     ./attention 2        y: 1 0 0.25 0.75 */
+ * Page: explain.html#3/f3
+ *     ./attention 2        y: 1 0 | 0.25 0.75 */
 void softmax_forward(Matrix *y) {
     /* your code */
 }
@@ -99,7 +120,8 @@ void softmax_forward(Matrix *y) {
  *     y[i][h D + d] = sum over j of p[h Q + i][j] v[j][h D + d]
  * By hand, heads = 2, D = 1: q = {{1, 2}}, k = {{3, 4}, {5, 6}} has scores {{3, 5}, {8, 12}}; and
  * p = {{0.25, 0.75}, {0.5, 0.5}}, v = {{4, 2}, {8, 6}} is mixed to {{7, 4}}.
- *     ./attention 3        scores: 3 5 8 12, mix: 7 4 */
+ * Page: explain.html#5/f13
+ *     ./attention 3        scores: 3 5 | 8 12, mix: 7 4 */
 void scores_forward(Matrix *y) {
     /* your code */
 }
@@ -115,6 +137,7 @@ void mix_forward(Matrix *y) {
  *     first. Why is the gradient of a result complete when its turn comes?
  * clear: release the results, and the tape is empty. (Weights are not on it: they stay.)
  * By hand: x = 3, y = x + x, z = y + y: z = 12, and dz/dy = 2, dz/dx = 4.
+ * Page: explain.html#4/a0.0
  *     ./attention 4        z, dz, dy, dx: 12 1 2 4 */
 enum { TAPE = 10000 };
 Matrix *tape[TAPE];
@@ -135,7 +158,9 @@ void clear(void) {
  * In which y is a[i][p], and with which factor? In y[i][j] for every j, with b[p][j]. So
  *     da[i][p] += sum over j of dy[i][j] b[p][j].    And db[p][j]?
  * By hand: in stage 1 with dy = {{1}, {10}}: da = {{5, 6}, {50, 60}}, db = {{31}, {42}}.
- *     ./attention 5        da: 5 6 50 60, db: 31 42; then other numbers against differences */
+ * The check begins with gradients that are not 0, and prints what backward added.
+ * Page: explain.html#2/b4.0
+ *     ./attention 5        added to da: 5 6 | 50 60, added to db: 31 | 42; then differences */
 void matmul_backward(Matrix *y) {
     /* your code */
 }
@@ -145,7 +170,8 @@ void matmul_backward(Matrix *y) {
  * y[j] ([j = l] - y[l]), where [j = l] is 1 if j = l, else 0. Sum over j, and simplify on paper:
  * one sum for each row is enough. What is it where y = 0?
  * By hand: in stage 2 with dy = {{5, 5}, {0, 8}}: da = {{0, 0}, {-1.5, 1.5}}.
- *     ./attention 6        da: 0 0 -1.5 1.5 */
+ * Page: explain.html#2/b3.0
+ *     ./attention 6        added to da: 0 0 | -1.5 1.5 */
 void softmax_backward(Matrix *y) {
     /* your code */
 }
@@ -154,7 +180,8 @@ void softmax_backward(Matrix *y) {
  * As in stage 5, with the indices of stage 3, and 1 / sqrt(D). By hand, in stage 3: scores with
  * dy = {{1, 1}, {0, 1}}: dq = {{8, 6}}, dk = {{1, 0}, {1, 2}}; mix with dy = {{1, 10}}:
  * dp = {{4, 8}, {20, 60}}, dv = {{0.25, 5}, {0.75, 5}}.
- *     ./attention 7        dq: 8 6, dk: 1 0 1 2, dp: 4 8 20 60, dv: 0.25 5 0.75 5 */
+ * Page: explain.html#5/b13.0
+ *     ./attention 7        dq: 8 6, dk: 1 0 | 1 2, dp: 4 8 | 20 60, dv: 0.25 5 | 0.75 5 */
 void scores_backward(Matrix *y) {
     /* your code */
 }
@@ -169,7 +196,8 @@ void mix_backward(Matrix *y) {
  * The gradient of a[i][j]: dy (p[i][j] - [j = index[i]]) / (number of rows that are asked).
  * By hand: {{0, log 3}, {7, 9}} with index {1, -1}: 0.287682 = -log 0.75, da {{.25, -.25}, {0, 0}};
  * embed with index {2, 0, 2} and dy = {{1, 2}, {3, 4}, {5, 6}}: da = {{3, 4}, {0, 0}, {6, 8}}.
- *     ./attention 8        da of embed: 3 4 0 0 6 8, loss: 0.287682, da: 0.25 -0.25 0 0 */
+ * Page: explain.html#2/f3, the softmax alone
+ *     ./attention 8        da of embed: 3 4 | 0 0 | 6 8, loss: 0.287682, da: 0.25 -0.25 | 0 0 */
 void embed_forward(Matrix *y) {
     for (int i = 0; i < y->rows; i++)
         for (int j = 0; j < y->columns; j++) V(y, i, j) = V(y->a, y->index[i], j);
@@ -221,7 +249,8 @@ Matrix *cross_entropy(Matrix *logits, const int *index) {
  *     gradients of the examples add up. Then update with rate / n. Returns the mean loss.
  *     Which gradients have to be 0 at the start, and who empties the tape?
  * By hand: if all weights are 0, all TOKENS are as likely, and the loss is log 27 = 3.295837.
- *     ./attention 9        each part of model; with weights 0 the loss: 3.29584 */
+ * Page: explain.html#6/sgd
+ *     ./attention 9        three checks: model, update, train; with weights 0 the loss: 3.29584 */
 enum { TOKEN, PLACE, QUERY, KEY, VALUE, OUT, WEIGHTS };
 Matrix *weight[WEIGHTS];
 const int places[LENGTH] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
@@ -246,9 +275,11 @@ double train(int n, const Example *example, double rate) {
  * rows; their field rows says how many are there, the same for both. model_next reads one letter
  * more, at place rows: it puts its row of keys and of values into the cache (raise rows first, since
  * V knows only the rows that are there) and returns the logits of this one letter, 1 x TOKENS: the
- * last row of what model returns, without computing the others.
+ * last row of what model returns, without computing the others. Whoever called it reads the logits,
+ * then empties the tape: not you. The matrices k and v go then, so copy their numbers.
  * By hand: with n letters in the cache, how many scores has a head? (n + 1, not (n + 1)^2)
- *     ./attention 10       some logits: twice, and no SHOULD BE */
+ * Page: explain.html#5/f16
+ *     ./attention 10       some logits of letters 1 and 18 */
 typedef struct {
     Matrix *key, *value;
 } Cache;

@@ -239,14 +239,14 @@ TEST(command_lines) {
 
 /* ---- the student's own checks ---------------------------------------------------------------- */
 
-/* Compiles the program as the handout says, with these flags. */
-static void compile_program(const char *flags) {
-    char line[256];
+/* Compiles the program as the handout says, with these flags; sed changes check.h. */
+static void compile_program(const char *flags, const char *sed) {
+    char line[512];
     put(path("attention.c"), program_text);
     snprintf(line, sizeof line,
-             "cp examples/exercises/students/check.h $D && ${CC:-cc} %s $D/attention.c -o "
-             "$D/attention -lm 2>$D/err",
-             flags);
+             "sed '%s' examples/exercises/students/check.h >$D/check.h && ${CC:-cc} %s "
+             "$D/attention.c -o $D/attention -lm 2>$D/err",
+             sed, flags);
     ck_assert_int_eq(shell(line), 0);
 }
 static int run_stage(int stage) {
@@ -262,7 +262,7 @@ LOOP_TEST(the_check_finds_every_mistake, FUNCTIONS) {
     for (int r = 0; r < ROUNDS; r++) {
         fill_all();
         if (!put_answer(_i, r, mark)) break;
-        compile_program("-O0 -w");
+        compile_program("-O0 -w", "");
         const bool right = run_stage(tasks[_i].stage) == 0;
         ck_assert_msg(right == (strncmp(mark, "right", 5) == 0), "%s, %s: the check says %s",
                       tasks[_i].name, mark, right ? "right" : "wrong");
@@ -272,8 +272,10 @@ LOOP_TEST(the_check_finds_every_mistake, FUNCTIONS) {
 TEST(the_right_program_reads_backwards) {
     static char printed[TEXT];
     fill_all();
-    compile_program("-O2 -Wall -Wextra -Wpedantic -Werror -std=c11");
-    ck_assert_int_eq(shell("$D/attention >$D/out && sed -n '/^step /,$p' $D/out >$D/trained"), 0);
+    compile_program("-O2 -Wall -Wextra -Wpedantic -Werror -std=c11", "");
+    ck_assert_int_eq(shell("$D/attention >$D/out && "
+                           "sed -n '/^Your code has learned/d; /^step /,$p' $D/out >$D/trained"),
+                     0);
     slurp(path("trained"), printed, TEXT);
     ck_assert_int_eq(shell("${BUILD:-build}/micro >$D/micro"), 0);
     expect_file("micro", printed); /* the same numbers */
@@ -283,12 +285,98 @@ TEST(the_right_program_reads_backwards) {
     ck_assert_ptr_null(strstr(printed, "SHOULD BE"));
 }
 
+/* Teachers may change the seed and the words: the right program stays right, and reads a word. */
+TEST(other_seeds_and_words) {
+    static char printed[TEXT];
+    fill_all();
+    compile_program("-O2", "s/SEED = 1,/SEED = 1234,/; s/\"gradients\"/\"zebracrow\"/");
+    ck_assert_int_eq(shell("$D/attention >$D/out && grep -q \"zebracrow > worcarbez\" $D/out"), 0);
+    ck_assert_int_eq(shell("$D/attention wintertag >$D/out"), 0);
+    slurp(path("out"), printed, TEXT);
+    const char *before = strstr(printed, "Before training:\nwintertag > ");
+    ck_assert_ptr_nonnull(before);
+    ck_assert_ptr_nonnull(strstr(before, "  head 1: "));
+    ck_assert_ptr_nonnull(strstr(before, "\nwintertag > gatretniw\n\n  head 0: "));
+    ck_assert_ptr_nonnull(strstr(before, "\nYour code has learned to read words backwards"));
+    ck_assert_ptr_null(strstr(printed, "attention > "));
+    ck_assert_int_eq(shell("$D/attention hello >$D/out"), 1);
+    expect_file("out", "\"hello\" is no word of 9 letters from a to z.\n");
+    ck_assert_int_eq(shell("$D/attention 11 >$D/out"), 1);
+    expect_file("out", "The stages are 1 to 10.\n");
+    compile_program("-O1", "s/\"gradients\"/\"Gradients\"/");
+    ck_assert_int_eq(shell("$D/attention >$D/out"), 1);
+    expect_file("out", "\"Gradients\" is no word of 9 letters from a to z.\n");
+}
+
+/* What is wrong, in which stage, and what the check says of it. */
+static const struct {
+    int stage;
+    const char *from, *to, *says;
+} said[] = {
+    {1, "p < a->columns; p++) V(y, i, j) +=", "p < a->columns; p += 0) V(y, i, j) +=",
+     "  This takes more than 1 SECONDS: which loop has no end?\n"},
+    {2, "const int queries", "exit(0); const int queries",
+     "  The program ended before the check did.\nStage 2 is next.\n"},
+    {2, "keys - queries + r % queries + 1", "keys", ", SHOULD BE 1 0\n    0.25 0.75\n"},
+    {4, "while (length > 0) release(tape[--length])",
+     "for (int i = 0; i < length; i++) release(tape[i])", "  a matrix WAS RELEASED twice\n"},
+    {5, "G(a, i, p) +=", "G(a, i, p) =",
+     "  The gradient was 1 before, and this is lost: is it set, =, where it must grow, +=?\n"},
+    {6, "(G(y, r, j) - sum)", "G(y, r, j)", "  added to da:\n    5 0, SHOULD BE 0 0\n"},
+    {7, "V(y->b, j, d) / sqrt(D)", "V(y->b, j, d)", "  backward added -0.69"},
+    {8, "V(y, 0, 0) /= asked;", "V(y->b, 0, 0) /= asked;", ": this matrix IS NULL\n"},
+    {9, "return y;", "return NULL;", "  stage 4 is first: the result of record IS NULL\n"},
+    {9, "-= rate * weight", "+= rate * weight", ": 5 5 5 5 5 5, SHOULD BE 1 1 1 1 1 1\n"},
+    {9, "sum += V(loss, 0, 0);\n        backward(loss);\n        clear();",
+     "backward(loss); clear(); sum += V(loss, 0, 0);", ": this matrix WAS RELEASED\n"},
+    {8, "V(y, 0, 0) /= asked;", "", "the mean of 2 rows: 1.67398, SHOULD BE 0.836988\n"},
+    {9, "weight[i]->grad[j] = 0;", ";", "\n  the same, but all gradients were 5 before: "},
+    {9, "update(rate / n)", "update(rate)",
+     " down by: 1.00433 4.57321, SHOULD BE 0.502164 2.2866\n"},
+    {10, "places + n, 1", "places, 1",
+     "  letter 2, some logits: -0.682704 -0.447124 0.558501, SHOULD BE "},
+    {10, "return matmul(mix(p, cache",
+     "Matrix *l = matmul(mix(p, cache->value, HEADS), "
+     "weight[OUT]); clear(); return l; return matmul(mix(p, cache",
+     "  the result of model_next WAS RELEASED\n"}};
+
+LOOP_TEST(the_check_says_what_is_wrong, COUNT(said)) {
+    static char printed[TEXT];
+    fill_all();
+    edit(said[_i].from, said[_i].to);
+    compile_program("-O0 -w", "s/SECONDS = 10/SECONDS = 1/");
+    ck_assert_int_eq(run_stage(said[_i].stage), 1);
+    slurp(path("out"), printed, TEXT);
+    ck_assert_msg(strstr(printed, said[_i].says), "%s\n%s", said[_i].says, printed);
+    ck_assert_ptr_nonnull(strstr(printed, format("\nStage %d is next.\n", said[_i].stage)));
+}
+
+/* Each stage names a step of the page that is there. */
+TEST(the_steps_are_in_the_page) {
+    char line[128], step[16];
+    int stages = 0, lesson;
+    slurp("examples/exercises/students/attention.c", program_text, TEXT);
+    program = "explain";
+    for (const char *at = strstr(program_text, "/* ---- stage "); at;
+         at = strstr(at + 1, "/* ---- stage ")) {
+        const char *page = strstr(at, " * Page: explain.html#");
+        ck_assert_int_eq(atoi(at + strlen("/* ---- stage ")), ++stages);
+        ck_assert_ptr_nonnull(page);
+        ck_assert(page < strstr(at, "*/"));
+        ck_assert_int_eq(sscanf(page, " * Page: explain.html#%d/%15[a-z0-9.]", &lesson, step), 2);
+        snprintf(line, sizeof line, "--lesson %d --text | grep -qE '[ ,] ?%s(,|$)'", lesson, step);
+        ck_assert_msg(run(line) == 0, "stage %d: %s", stages, line);
+    }
+    program = "exercises";
+    ck_assert_int_eq(stages, 10);
+}
+
 /* "./attention 7        dq: 8 6, dk: 1 0 1 2": these words are in what stage 7 prints. */
 TEST(the_comments_tell_what_is_printed) {
     static char printed[TEXT];
     int lines = 0;
     fill_all();
-    compile_program("-O1");
+    compile_program("-O1", "");
     for (const char *at = strstr(program_text, "./attention "); at;
          at = strstr(at + 1, "./attention ")) {
         const int stage = atoi(at + 12);
