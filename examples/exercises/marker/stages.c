@@ -235,7 +235,7 @@ static void say_number(const Known *known, char *text, size_t size) {
     char is[32], should[32];
     number_signed(is, known->number.value, 6);
     number_signed(should, known->should, 6);
-    put_text(text, size, "Your %s", known->number.name);
+    put_text(text, size, " Your %s", known->number.name);
     for (int i = 0; i < known->number.indices; i++)
         put_text(text, size, "[%d]", known->number.at[i]);
     put_text(text, size, " is %s, should be %s.", is, should);
@@ -249,9 +249,11 @@ static void say(const Exercise *e, const Known *known, int first, Finding *f) {
     int n = list(e, known, 0, stages, is_right, name);
     if (n) put_text(text, size, "Right: ");
     put_list(name, n, text, size);
-    put_text(text, size, "%sThe first that is wrong is %s. ", n ? ". " : "", f->stage);
+    put_text(text, size, "%sThe first that is wrong is %s.", n ? ". " : "", f->stage);
     if (first < MOST_STAGES && !diagnosis_hides_numbers) say_number(&known[first], text, size);
-    n = list(e, known, 0, stages, is_hidden, name);
+    int from = stages;
+    while (from > 0 && !is_right(&known[from - 1])) from--;
+    n = list(e, known, from, stages, is_hidden, name);
     if (n) put_text(text, size, " You do not show ");
     put_list(name, n, text, size);
     put_text(text, size, n ? ".\n" : "\n");
