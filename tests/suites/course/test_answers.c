@@ -91,7 +91,7 @@ static void make_program(const Exercise *e, const char *const marks[ANSWERS], in
 
 /* ---- the marks ------------------------------------------------------------------------------- */
 
-static char complaint[1 << 14]; /* about all answers of an exercise */
+static char complaint[1 << 12]; /* about the answers to an exercise; Check has no room for more */
 
 __attribute__((format(printf, 1, 2))) static void complain(const char *text, ...) {
     const size_t at = strlen(complaint);
