@@ -17,13 +17,6 @@ void mean_variance_backward(int rows, int n, double dx[rows][n], const double x[
 void cross_entropy_backward(int n, int target, double dloss, double dx[n], const double x[n]);
 void weighted_mean_backward(int K, int D, double dx[K], double dv[K][D], const double x[K],
                             const double v[K][D], const double dy[D]);
-void self_attention_backward(int n, int heads, int d, double dx[n][heads * d],
-                             double dwq[heads * d][heads * d], double dwk[heads * d][heads * d],
-                             double dwv[heads * d][heads * d], double dwo[heads * d][heads * d],
-                             const double x[n][heads * d], const double wq[heads * d][heads * d],
-                             const double wk[heads * d][heads * d],
-                             const double wv[heads * d][heads * d],
-                             const double wo[heads * d][heads * d], const double dy[n][heads * d]);
 void sgd_step(int n, double lr, double momentum, double theta[n], double velocity[n],
               const double g[n]);
 

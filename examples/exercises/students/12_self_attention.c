@@ -6,8 +6,10 @@
  *
  * Head h has the columns h d to h d + d - 1 of q, k, v and o. x is used in three products, so dx
  * has three terms. The rest is exercises 7 and 11: a projection is a linear layer without b, and a
- * head is attention. An array of your own, double q[n][E], is not zero at the start, and = {0}
- * does not compile where a size is a variable: use memset or a loop.
+ * head is attention. The tables below, and the lines that show them to the marker, are a frame that
+ * you may change: it says which table is the first wrong one. An array of your own, double q[n][E],
+ * is not zero at the start, and = {0} does not compile where a size is a variable: use memset or a
+ * loop.
  *
  * A number to check: n = 1. Then every weight is 1, so o = v, and dwq = dwk = 0. With heads = d =
  * 1, x = {{2}}, wv = {{3}}, wo = {{5}} and dy = {{1}}: dx = {{15}}, dwv = {{10}}, dwo = {{6}}. */
@@ -63,5 +65,33 @@ void self_attention_backward(int n, int heads, int d, double dx[n][heads * d],
                              const double wk[heads * d][heads * d],
                              const double wv[heads * d][heads * d],
                              const double wo[heads * d][heads * d], const double dy[n][heads * d]) {
-    /* your code */
+    const int E = heads * d;
+    double q[n][E], k[n][E], v[n][E], o[n][E], dO[n][E], dQ[n][E], dK[n][E], dV[n][E];
+
+    /* q, k, v, as in forward, and dO, the gradient of o: your code */
+    SHOW_TABLE(q, n, E);
+    SHOW_TABLE(k, n, E);
+    SHOW_TABLE(v, n, E);
+    SHOW_TABLE(dO, n, E);
+
+    for (int h = 0; h < heads; h++) {
+        double p[n][n], dp[n][n], ds[n][n];
+
+        /* p of this head, as in forward, and its columns of o */
+
+        /* dp, ds, and its columns of dQ, dK and dV */
+
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < n; j++) {
+                SHOW("p", p[i][j], h, i, j);
+                SHOW("dp", dp[i][j], h, i, j);
+                SHOW("ds", ds[i][j], h, i, j);
+            }
+    }
+    SHOW_TABLE(o, n, E);
+    SHOW_TABLE(dQ, n, E);
+    SHOW_TABLE(dK, n, E);
+    SHOW_TABLE(dV, n, E);
+
+    /* dwq, dwk, dwv, dwo, and the three terms of dx */
 }

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../examples/common/mistakes.h"
 #include "../../../examples/exercises/marker/calls.h"
 #include "../../../examples/exercises/marker/diagnosis.h"
 #include "../../../examples/exercises/marker/submission.h"
@@ -247,7 +246,7 @@ LOOP_TEST(mistakes_can_be_told_apart, OURS) {
     }
 }
 
-/* A mistake says what is computed and asks a question, by itself or by the list. */
+/* A mistake says what is computed and asks a question, by itself or by another exercise. */
 TEST(mistakes_have_their_words) {
     for (int number = 0; number < num_exercises; number++) {
         const Exercise *e = exercise_list[number];
@@ -259,17 +258,12 @@ TEST(mistakes_have_their_words) {
         if (!e->letter) ck_assert_ptr_eq(exercise(e->number), e);
         for (int i = 0; exercise_mistake(e, i); i++) {
             const KnownMistake *m = exercise_mistake(e, i);
-            const MistakeRow *listed = mistake_find(e->name, m->id);
-            if (!m->says && !listed) { /* it has the words of exercise 4 */
-                ck_assert_int_eq(strncmp(m->id, "softmax_", 8), 0);
-                listed = mistake_find("softmax", m->id + 8);
-            }
-            ck_assert_msg(!m->says == !m->asks && (m->says || listed), "%s, %s: no words, or half",
-                          e->name, m->id);
-            const char *says = m->says ? m->says : listed->computes;
-            ck_assert_int_eq(says[strlen(says) - 1], '.');
-            ck_assert_msg(strchr(m->asks ? m->asks : listed->asks, '?'), "%s, %s: no question",
-                          e->name, m->id);
+            MistakeWords words;
+            ck_assert_msg(!m->says == !m->asks, "%s, %s: half of the words", e->name, m->id);
+            mistake_words(e, m, &words);
+            ck_assert_msg(*words.says && words.says[strlen(words.says) - 1] == '.', "%s, %s: %s",
+                          e->name, m->id, words.says);
+            ck_assert_msg(strchr(words.asks, '?'), "%s, %s: no question", e->name, m->id);
         }
     }
 }
