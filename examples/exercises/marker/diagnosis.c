@@ -412,6 +412,15 @@ static void say_rows(const Case *c, int output) {
         p->name, rows.only_first ? "first" : "last", what);
 }
 
+/* Is this output right for the stages that are wrong, and does the mistake stand elsewhere? */
+static bool is_consequence(const Case *c, const KnownMistake *m, int output) {
+    char stage[SHOWN_NAME], word[SHOWN_NAME + 2];
+    if (!(c->stage.follows >> output & 1)) return false;
+    stages_of_mistake(c->e, m, c->given, c->right, stage);
+    snprintf(word, sizeof word, " %s ", stage);
+    return !strstr(c->stage.wrong, word);
+}
+
 /* What is known about each wrong output: a mistake, nothing written, or a hint. The mistakes have
  * ids in the mark only if every wrong output has one. */
 static void explain_outputs(Case *c) {
@@ -421,6 +430,10 @@ static void explain_outputs(Case *c) {
     for (int k = 0; exercise_array(c->e, k); k++) {
         if (!c->wrong[k] || said >> k & 1) continue;
         const KnownMistake *m = name_output(c, k, &outputs);
+        if (m && is_consequence(c, m, k)) {
+            all = false;
+            continue;
+        }
         said |= outputs;
         if (m) {
             say_mistake(c, m, outputs);

@@ -292,6 +292,13 @@ static void say_unknown(const Exercise *e, Finding *f) {
     }
 }
 
+static void note_wrong(const Exercise *e, const Known *known, int first, Finding *f) {
+    for (int k = first; k < recorder.stages; k++)
+        if (is_wrong(&known[k])) put_text(f->wrong, sizeof f->wrong, " %s ", name_of(e, k));
+    for (int k = 0; first < MOST_STAGES && exercise_array(e, k); k++)
+        if (!is_wrong(&known[MOST_STAGES + k])) f->follows |= 1U << k;
+}
+
 Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
     static Shown mine[MOST_RECORDED];
     Known known[MOST_KNOWN] = {0};
@@ -313,6 +320,7 @@ Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
     if (any && first < MOST_KNOWN) {
         snprintf(f.stage, sizeof f.stage, "%s", name_of(e, first));
         if (known[first].seen) f.call = known[first].call;
+        note_wrong(e, known, first, &f);
         say(e, known, first, &f);
     }
     if (any && take_shown(trial, last, mine) && run(e, e->source, &right->call[last], 0, &copy)) {
