@@ -196,10 +196,21 @@ static ProcessResult compile_with(const Place *place, const Exercise *e, const c
     return run_compiler(place, folder, words, with_texts);
 }
 
+/* Does the student's file ask for the prototypes? Without them flat pointers are right, too. */
+static bool includes_prototype(const Place *place, const Exercise *e) {
+    char path[PATH_SIZE];
+    place_path(place, source, exercise_file(e), ".c", path);
+    char *text = submission_read(path, SUBMISSION_MOST);
+    const bool includes = text && strstr(text, "exercises.h");
+    free(text);
+    return includes;
+}
+
 /* The student's arrays are watched (harness.c), by a compiler that can. */
 static ProcessResult compile(const Place *place, const Exercise *e, const char *file,
                              const char *folder) {
     char path[PATH_SIZE];
+    if (e && !includes_prototype(place, e)) e = NULL;
     const ProcessResult result = compile_with(place, e, file, folder, "-fsanitize=bounds");
     if (process_succeeded(result)) return result;
     place_path(place, folder, "messages", "", path);
