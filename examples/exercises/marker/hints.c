@@ -187,6 +187,13 @@ static bool is_moderate(const Exercise *e, const Call *call) {
     return true;
 }
 
+/* A sum over a loop: two terms may stand in one formula, which one of them was left out of. */
+static bool has_many_terms(const Terms *t, int64_t i) {
+    int terms = 0;
+    for (int j = 0; j < t->n; j++) terms += is_term(t, i, j);
+    return terms > 2;
+}
+
 /* Is every element of the output the last one of its terms, as = in place of += leaves it? */
 static bool is_overwritten(const Exercise *e, const Trial *trial, const Calls *right, int array) {
     bool seen = false;
@@ -198,7 +205,7 @@ static bool is_overwritten(const Exercise *e, const Trial *trial, const Calls *r
             const int last = last_term(&t, i);
             const double value = last < 0 ? 0 : factor_at(&t, i, last) * dy_of(&t, last);
             if (!(fabs(p.x[i] - value) <= 1e-9 * largest(&p))) return false;
-            if (fabs(value - p.right[i]) > 1e-6) seen = true;
+            if (fabs(value - p.right[i]) > 1e-6 && has_many_terms(&t, i)) seen = true;
         }
     }
     return seen;
