@@ -1,37 +1,15 @@
-/* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs, their right results
- * and their mistakes. */
+/* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs and their right
+ * results. */
 #include "calls.h"
 #include "stages.h"
 #include "truth.h"
 
-#include "prototypes.h"
-
+#include "01_scale.inc"
+#include "02_bias.inc"
 #include "06_dropout.inc"
+#include "13_sgd.inc"
 
 /* ---- 1 scale: y = s x ------------------------------------------------------------------------ */
-
-#define SCALE int n, double s, double dx[n], const double dy[n]
-
-static void scale_no_scale(SCALE) {
-    for (int i = 0; i < n; i++) dx[i] = dy[i];
-}
-static void scale_divided(SCALE) {
-    for (int i = 0; i < n; i++) dx[i] = dy[i] / s;
-}
-static void scale_squared(SCALE) {
-    for (int i = 0; i < n; i++) dx[i] = s * s * dy[i];
-}
-static bool scale_divides(const Call *c) { return c->number[0] != 0; }
-
-static const KnownMistake scale_mistakes[] = {
-    {"no_scale", .backward = (Function *)scale_no_scale},
-    {"divided", .backward = (Function *)scale_divided, .counts = scale_divides},
-    {"squared", .backward = (Function *)scale_squared},
-    {0}};
-
-static void scale_call(Function *f, const Call *c) {
-    ((__typeof__(scale_backward) *)f)(c->size[0], c->number[0], c->array[0], c->array[1]);
-}
 
 static void scale_right(const Call *c) {
     truth_begin();
@@ -52,61 +30,18 @@ static const Sizes scale_large[] = {{{LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_scale = {.number = 1,
                                  .name = "scale",
-                                 .function = "scale_backward",
-                                 .parameter = {{"n", SIZE, 0, 0},
-                                               {"s", DOUBLE, 0, 0},
-                                               {"dx", OUTPUT, 0, "n"},
-                                               {"dy", INPUT, 0, "n"}},
+                                 EDITED(scale_backward),
                                  .dy = "dy",
                                  .inputs = scale_inputs,
                                  .large = scale_large,
                                  .prepare = scale_prepare,
-                                 .call = scale_call,
                                  .right = scale_right,
-                                 .mistakes = scale_mistakes,
                                  .where = "tensor/kernels/elementwise.def, the row of scale",
                                  .lesson = 2,
                                  .step = "b2.0"};
 
 /* ---- 2 bias: y[i][j] = x[i][j] + b[j] ---------------------------------------------------------
  */
-
-#define BIAS int rows, int n, double dx[rows][n], double db[n], const double dy[rows][n]
-
-static void bias_right_dx(BIAS) {
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < n; j++) dx[i][j] = dy[i][j];
-}
-static void bias_right_db(BIAS) {
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < n; j++) db[j] += dy[i][j];
-}
-static void bias_db_first_row(BIAS) {
-    bias_right_dx(rows, n, dx, db, dy);
-    for (int j = 0; j < n; j++) db[j] = dy[0][j];
-}
-static void bias_db_mean(BIAS) {
-    bias_right_dx(rows, n, dx, db, dy);
-    bias_right_db(rows, n, dx, db, dy);
-    for (int j = 0; j < n; j++) db[j] /= rows;
-}
-static void bias_dx_summed(BIAS) {
-    bias_right_db(rows, n, dx, db, dy);
-    for (int i = 0; i < rows; i++)
-        for (int j = 0; j < n; j++) dx[i][j] = db[j];
-}
-
-static const KnownMistake bias_mistakes[] = {
-    {"db_first_row", (Function *)bias_db_first_row, "db[j] = dy[0][j]. Only one row is in it.",
-     "In how many rows of y is b[j] used?", NULL},
-    {"db_mean", .backward = (Function *)bias_db_mean},
-    {"dx_summed", .backward = (Function *)bias_dx_summed},
-    {0},
-};
-
-static void bias_call(Function *f, const Call *c) {
-    ((__typeof__(bias_backward) *)f)(c->size[0], c->size[1], c->array[0], c->array[1], c->array[2]);
-}
 
 static void bias_right(const Call *c) {
     truth_begin();
@@ -124,18 +59,11 @@ static const Sizes bias_large[] = {{{LARGE, 3}, 1, 0}, {{2, LARGE}, 1, 0}, {{0},
 
 const Exercise exercise_bias = {.number = 2,
                                 .name = "bias",
-                                .function = "bias_backward",
-                                .parameter = {{"rows", SIZE, 0, 0},
-                                              {"n", SIZE, 0, 0},
-                                              {"dx", OUTPUT, "rows", "n"},
-                                              {"db", OUTPUT, 0, "n"},
-                                              {"dy", INPUT, "rows", "n"}},
+                                EDITED(bias_backward),
                                 .dy = "dy",
                                 .inputs = bias_inputs,
                                 .large = bias_large,
-                                .call = bias_call,
                                 .right = bias_right,
-                                .mistakes = bias_mistakes,
                                 .where = "autograd/backward.c, unbroadcast",
                                 .lesson = 6,
                                 .step = "b7.2"};
@@ -189,82 +117,10 @@ const Exercise exercise_dropout = {.number = 6,
 /* ---- 13 sgd: v = momentum v + g, theta = theta - lr v -----------------------------------------
  */
 
-#define SGD                                                                                        \
-    int n, double lr, double momentum, double theta[n], double velocity[n], const double g[n]
-
-static void sgd_right_step(SGD) {
-    for (int i = 0; i < n; i++) {
-        velocity[i] = momentum * velocity[i] + g[i];
-        theta[i] -= lr * velocity[i];
-    }
-}
-static void sgd_dampened(SGD) {
-    for (int i = 0; i < n; i++) {
-        velocity[i] = momentum * velocity[i] + (1 - momentum) * g[i];
-        theta[i] -= lr * velocity[i];
-    }
-}
-static void sgd_lr_in_velocity(SGD) {
-    for (int i = 0; i < n; i++) {
-        velocity[i] = momentum * velocity[i] + lr * g[i];
-        theta[i] -= velocity[i];
-    }
-}
-static void sgd_minus_lr_in_velocity(SGD) {
-    for (int i = 0; i < n; i++) {
-        velocity[i] = momentum * velocity[i] - lr * g[i];
-        theta[i] += velocity[i];
-    }
-}
-static void sgd_ascent(SGD) {
-    for (int i = 0; i < n; i++) {
-        velocity[i] = momentum * velocity[i] + g[i];
-        theta[i] += lr * velocity[i];
-    }
-}
-static void sgd_nesterov(SGD) {
-    for (int i = 0; i < n; i++) {
-        velocity[i] = momentum * velocity[i] + g[i];
-        theta[i] -= lr * (g[i] + momentum * velocity[i]);
-    }
-}
-static void sgd_velocity_after(SGD) {
-    for (int i = 0; i < n; i++) {
-        theta[i] -= lr * velocity[i];
-        velocity[i] = momentum * velocity[i] + g[i];
-    }
-}
-
-static const KnownMistake sgd_mistakes[] = {
-    {"dampened", (Function *)sgd_dampened,
-     "velocity = momentum velocity + (1 - momentum) g, a moving mean of the gradients.",
-     "By what is g multiplied in the formula above the function?", NULL},
-    {"lr_in_velocity", (Function *)sgd_lr_in_velocity,
-     "velocity = momentum velocity + lr g, and theta = theta - velocity.",
-     "After lr changes, with which lr do the gradients of earlier steps count in theta?", NULL},
-    {"lr_in_velocity", (Function *)sgd_minus_lr_in_velocity,
-     "velocity = momentum velocity - lr g, and theta = theta + velocity.",
-     "After lr changes, with which lr do the gradients of earlier steps count in theta?", NULL},
-    {"ascent", (Function *)sgd_ascent, "theta = theta + lr velocity.",
-     "Does a step along the gradient make the loss larger or smaller?", NULL},
-    {"nesterov", (Function *)sgd_nesterov,
-     "theta = theta - lr (g + momentum velocity): a step with momentum applied once more.",
-     "Which number moves theta in the formula above the function?", NULL},
-    {"velocity_after", (Function *)sgd_velocity_after,
-     "theta = theta - lr velocity with the velocity from before the step.",
-     "In the first step velocity is 0. Should theta move?", NULL},
-    {0}};
-
-static void sgd_call(Function *f, const Call *c) {
-    ((__typeof__(sgd_step) *)f)(c->size[0], c->number[0], c->number[1], c->array[0], c->array[1],
-                                c->array[2]);
-}
-
-/* No op of the library: nn/sgd.c keeps the velocity to itself. test_exercises compares this loop
- * with the optimizer of nn. */
-static void sgd_right(const Call *c) { sgd_call((Function *)sgd_right_step, c); }
-
-/* torch keeps no velocity where momentum is 0. */
+/* Its right results are the text's: nn/sgd.c keeps the velocity to itself. test_backwards compares
+ * them with the optimizer of nn.
+ *
+ * torch keeps no velocity where momentum is 0. */
 static bool sgd_compares(const Call *c, int array) { return array != 1 || c->number[1] != 0; }
 
 static void sgd_prepare(Call *c, const Sizes *sizes, Random *random) {
@@ -280,20 +136,12 @@ static const Sizes sgd_inputs[] = {{{4}, 1, 0}, {{3}, 1, 1},     {{3}, 1, 2},   
 
 const Exercise exercise_sgd = {.number = 13,
                                .name = "sgd",
-                               .function = "sgd_step",
-                               .parameter = {{"n", SIZE, 0, 0},
-                                             {"lr", DOUBLE, 0, 0},
-                                             {"momentum", DOUBLE, 0, 0},
-                                             {"theta", STATE, 0, "n"},
-                                             {"velocity", STATE, 0, "n"},
-                                             {"g", INPUT, 0, "n"}},
+                               EDITED(sgd_step),
                                .inputs = sgd_inputs,
                                .steps = 5,
                                .prepare = sgd_prepare,
-                               .call = sgd_call,
-                               .right = sgd_right,
+
                                .compares = sgd_compares,
-                               .mistakes = sgd_mistakes,
                                .where = "nn/sgd.c, move_sgd",
                                .lesson = 6,
                                .step = "b0.1",

@@ -119,6 +119,11 @@ typedef struct {
     bool limited;              /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
+/* Of a function whose right form and known mistakes are in mistakes/NN_name.txt. */
+#define EDITED(f)                                                                                  \
+    .function = #f, .parameter = parameters_##f, .call = call_##f, .source = (Function *)f,        \
+    .mistakes = mistakes_##f
+
 /* All exercises, by their numbers and letters. exercises.mk makes the list: it finds each `const
  * Exercise exercise_NAME` with its number in the files of this folder. */
 extern const Exercise *const exercise_list[];

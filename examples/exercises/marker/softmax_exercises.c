@@ -1,64 +1,18 @@
-/* softmax_exercises.c - 4 softmax, 5 masked softmax, 9 cross entropy: their inputs, their right
- * results and their mistakes. */
+/* softmax_exercises.c - 4 softmax, 5 masked softmax, 9 cross entropy: their inputs and their
+ * right results. */
 #include "calls.h"
 #include "numbers.h"
 #include "stages.h"
 #include "truth.h"
 
-#include "prototypes.h"
-
 #include <math.h>
 
+#include "04_softmax.inc"
 #include "05_masked_softmax.inc"
+#include "09_cross_entropy.inc"
 
 /* ---- 4 softmax --------------------------------------------------------------------------------
  */
-
-#define SOFTMAX int n, double dx[n], const double y[n], const double dy[n]
-
-static double sum_of_products(int n, const double y[n], const double dy[n]) {
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += y[i] * dy[i];
-    return sum;
-}
-static void softmax_no_sum(SOFTMAX) {
-    for (int i = 0; i < n; i++) dx[i] = y[i] * dy[i];
-}
-static void softmax_plain_sum(SOFTMAX) {
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += dy[i];
-    for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - sum);
-}
-static void softmax_mean_of_dy(SOFTMAX) {
-    double mean = 0;
-    for (int i = 0; i < n; i++) mean += dy[i] / n;
-    for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - mean);
-}
-
-static void softmax_y_squared(SOFTMAX) {
-    for (int i = 0; i < n; i++) dx[i] = y[i] * (1 - y[i]) * dy[i];
-}
-static void softmax_sum_outside(SOFTMAX) {
-    const double sum = sum_of_products(n, y, dy);
-    for (int i = 0; i < n; i++) dx[i] = dy[i] - sum;
-}
-static void softmax_sign(SOFTMAX) {
-    const double sum = sum_of_products(n, y, dy);
-    for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] + sum);
-}
-
-static const KnownMistake softmax_mistakes[] = {
-    {"no_sum", .backward = (Function *)softmax_no_sum},
-    {"plain_sum", .backward = (Function *)softmax_plain_sum},
-    {"mean_of_dy", .backward = (Function *)softmax_mean_of_dy},
-    {"y_squared", .backward = (Function *)softmax_y_squared},
-    {"sum_not_weighted_by_y_outside", .backward = (Function *)softmax_sum_outside},
-    {"sign", .backward = (Function *)softmax_sign},
-    {0}};
-
-static void softmax_call(Function *f, const Call *c) {
-    ((__typeof__(softmax_backward) *)f)(c->size[0], c->array[0], c->array[1], c->array[2]);
-}
 
 /* x = log y has the softmax y. */
 static void softmax_right(const Call *c) {
@@ -92,18 +46,12 @@ static const Sizes softmax_large[] = {{{LARGE}, 3, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_softmax = {.number = 4,
                                    .name = "softmax",
-                                   .function = "softmax_backward",
-                                   .parameter = {{"n", SIZE, 0, 0},
-                                                 {"dx", OUTPUT, 0, "n"},
-                                                 {"y", INPUT, 0, "n"},
-                                                 {"dy", INPUT, 0, "n"}},
+                                   EDITED(softmax_backward),
                                    .dy = "dy",
                                    .inputs = softmax_inputs,
                                    .large = softmax_large,
                                    .prepare = softmax_prepare,
-                                   .call = softmax_call,
                                    .right = softmax_right,
-                                   .mistakes = softmax_mistakes,
                                    .where = "tensor/kernels/plain.inc, softmax_dx",
                                    .lesson = 2,
                                    .step = "b3.0",
@@ -187,58 +135,6 @@ const Exercise exercise_masked_softmax = {.number = 5,
 /* ---- 9 cross entropy: loss = -log softmax(x)[target] -------------------------------------------
  */
 
-#define CROSS_ENTROPY int n, int target, double dloss, double dx[n], const double x[n]
-
-static void fill_softmax(int n, double p[n], const double x[n]) {
-    for (int i = 0; i < n; i++) p[i] = x[i];
-    softmax_of(n, p, 1, NULL);
-}
-static void cross_entropy_no_onehot(CROSS_ENTROPY) {
-    if (target < 0) return;
-    fill_softmax(n, dx, x);
-    for (int i = 0; i < n; i++) dx[i] *= dloss;
-}
-static void cross_entropy_only_target(CROSS_ENTROPY) {
-    if (target < 0) return;
-    fill_softmax(n, dx, x);
-    for (int i = 0; i < n; i++) dx[i] = i == target ? dloss * (dx[i] - 1) : 0;
-}
-static void cross_entropy_dloss_missing(CROSS_ENTROPY) {
-    if (target < 0) return;
-    fill_softmax(n, dx, x);
-    dx[target] -= 1;
-}
-static void cross_entropy_minus_all(CROSS_ENTROPY) {
-    if (target < 0) return;
-    fill_softmax(n, dx, x);
-    for (int i = 0; i < n; i++) dx[i] = dloss * (dx[i] - 1);
-}
-static void cross_entropy_ignored_not_zero(CROSS_ENTROPY) {
-    double max = x[0], sum = 0;
-    for (int j = 1; j < n; j++) max = fmax(max, x[j]);
-    for (int j = 0; j < n; j++) sum += exp(x[j] - max);
-    for (int j = 0; j < n; j++) dx[j] = dloss * (exp(x[j] - max) / sum - (j == target));
-}
-
-static const KnownMistake cross_entropy_mistakes[] = {
-    {"no_onehot", .backward = (Function *)cross_entropy_no_onehot},
-    {"only_target", (Function *)cross_entropy_only_target,
-     "dx[target] = dloss (p[target] - 1), and 0 everywhere else.",
-     "If x[j] of another class grows, does the loss stay the same?", NULL},
-    {"dloss_missing", (Function *)cross_entropy_dloss_missing,
-     "dx = p - 1 at the target, p elsewhere. The number dloss is not used.",
-     "If what comes after it doubles this loss, what happens to the gradient of x?", NULL},
-    {"probabilities_minus_all", .backward = (Function *)cross_entropy_minus_all},
-    {"ignored_not_zero", (Function *)cross_entropy_ignored_not_zero,
-     "dx = dloss p for a target below 0.",
-     "What is the loss of an ignored target, and what can x change about it?", NULL},
-    {0}};
-
-static void cross_entropy_call(Function *f, const Call *c) {
-    ((__typeof__(cross_entropy_backward) *)f)(c->size[0], c->size[1], c->number[0], c->array[0],
-                                              c->array[1]);
-}
-
 static void cross_entropy_right(const Call *c) {
     const int64_t target = c->size[1];
     truth_begin();
@@ -263,19 +159,12 @@ static const Sizes cross_entropy_large[] = {{{LARGE, 200}, 3, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_cross_entropy = {.number = 9,
                                          .name = "cross_entropy",
-                                         .function = "cross_entropy_backward",
-                                         .parameter = {{"n", SIZE, 0, 0},
-                                                       {"target", SIZE, 0, 0},
-                                                       {"dloss", DOUBLE, 0, 0},
-                                                       {"dx", OUTPUT, 0, "n"},
-                                                       {"x", INPUT, 0, "n"}},
+                                         EDITED(cross_entropy_backward),
                                          .dy = "dloss",
                                          .inputs = cross_entropy_inputs,
                                          .large = cross_entropy_large,
                                          .prepare = cross_entropy_prepare,
-                                         .call = cross_entropy_call,
                                          .right = cross_entropy_right,
-                                         .mistakes = cross_entropy_mistakes,
                                          .where = "tensor/kernels/plain.inc, cross_entropy_dx",
                                          .lesson = 2,
                                          .step = "b3.0",

@@ -308,7 +308,7 @@ Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
     if (!e->source || !trial->num_shown) return f;
     recorder.stages = 0;
     if (run(e, e->source, &right->call[0], 0, &copy)) call_free(&copy);
-    for (int i = 0; i < right->n; i++) {
+    for (int i = 0; recorder.stages && i < right->n; i++) {
         if (trial->result[i].call < 0 || !has_stages(&right->call[i])) continue;
         if (!take_shown(trial, i, mine)) continue;
         any++;
@@ -343,6 +343,7 @@ void stages_of_mistake(const Exercise *e, const KnownMistake *mistake, const Cal
         if (!has_stages(&given->call[i])) continue;
         if (!mistake_counts(mistake, &given->call[i])) continue;
         if (recorder.stages == 0 && run(e, e->source, &given->call[i], 0, &copy)) call_free(&copy);
+        if (recorder.stages == 0) return;
         if (!run(e, mistake->backward, &given->call[i], 0, &wrong)) return;
         memcpy(mine, recorder.number, (size_t)recorder.n * sizeof *mine);
         recorder.mine = (Numbers){mine, recorder.n};
