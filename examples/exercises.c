@@ -119,7 +119,7 @@ static void print_lesson(const Marking *marking) {
     const char *with = e->lesson_switch;
     const char *note = e->lesson_note;
     if (kind == MARK_RIGHT || kind == MARK_NOT_MARKED) return;
-    if (e->lesson_has_answer && kind == MARK_EMPTY) return;
+    if (!e->step || (e->lesson_has_answer && kind == MARK_EMPTY)) return;
     printf("%*sThe lesson: run build/explain and open explain.html#%d/%s%s%s%s in a browser,\n", 22,
            "", e->lesson, e->step, with ? "&" : "", with ? with : "", with ? "=1" : "");
     printf("%*sor build/explain --text --lesson %d%s%s: step %s", 22, "", e->lesson,

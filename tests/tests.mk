@@ -71,6 +71,8 @@ WITH_CHECK = $(call objects,$(wildcard tests/suites/*/test_*.c)) $(BESIDE:$(BUIL
              $(call objects,tests/suites/course/common_live.c tests/fuzz/target_api.c)
 $(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(COUNTED),,-DNOTHING_COUNTED) $(if $(WINDOWS),-include tests/suites/common_windows.h) $$(pkg-config --cflags check | sed 's/-I/-isystem /g')
 $(WITH_CHECK): | have-check
+$(BUILD)/obj/tests/suites/course/test_backwards.o: MORE += -I. -I$(dir $(FORWARDS))
+$(BUILD)/obj/tests/suites/course/test_backwards.o: $(FORWARDS)
 # --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error
 # message; tensor_cache_alloc, so that a test sees what it leaves in use; malloc and others, so that
 # a test counts allocations or makes them fail; functions of threads and of files. (glibc also has
@@ -214,9 +216,9 @@ lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone,
 	python3 tests/checks/statements $(SOURCES)
 have-lint:
 	@sh tests/tools/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
-$(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) | have-lint
+$(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) $(EDITED) | have-lint
 	@echo "  tidy $<"; mkdir -p $(@D); \
-	clang-tidy --quiet $< -- $(FLAGS) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
+	clang-tidy --quiet $< -- $(FLAGS) -I$(dir $(FORWARDS)) -DISA=baseline >$@ 2>&1 || { cat $@; exit 1; }
 fmt: ## format the sources in place
 	clang-format -i $(SOURCES)
 

@@ -29,10 +29,12 @@
 #include "../../../examples/exercises/students/11_attention.c"
 #include "../../../examples/exercises/students/12_self_attention.c"
 #include "../../../examples/exercises/students/14_flash.c"
+#include "forwards.inc" /* own_forward: those of exercises without C, which somebody has added */
 
 enum { MOST = 512 };
 
-enum { OURS = 16 }; /* exercises whose forward is here; somebody may have added others behind */
+/* Its right results are those of its text. */
+static bool is_without_c(const Exercise *e) { return !e->right && e->dy; }
 
 /* ---- differences -------------------------------------------------------------------------------
  */
@@ -47,6 +49,10 @@ typedef struct {
 static void forward(const Exercise *e, const Call *c, const Leaves *l, double *y) {
     const int *n = c->size;
     double *const *a = l->leaf;
+    if (is_without_c(e)) {
+        own_forward(e, c, a, y);
+        return;
+    }
     if (e->letter) {
         if (e->number == 7) mean_variance(n[0], n[1], (void *)y, (void *)a[0]);
         else weighted_mean(n[0], n[1], y, a[0], (void *)a[1]);
@@ -150,13 +156,26 @@ static void compare_with_differences(const Exercise *e, const Call *c) {
     }
 }
 
+/* Where the backward of an exercise without C gets y, it is the result of its x. */
+static void set_results(const Exercise *e, Calls *calls) {
+    for (int k = 0; is_without_c(e) && exercise_array(e, k); k++)
+        for (int i = 0; strcmp(exercise_array(e, k)->name, e->dy + 1) == 0 && i < calls->n; i++) {
+            Leaves l;
+            if (call_length(e, &calls->call[i], k) > MOST) continue;
+            leaves_of(e, &calls->call[i], &l);
+            forward(e, &calls->call[i], &l, calls->call[i].array[k]);
+        }
+}
+
 CASE("answer key")
 /* Exercise _i, on all calls with a dense dy but those whose arrays are large. */
-LOOP_TEST(right_results_agree_with_differences, OURS) {
+LOOP_TEST(right_results_agree_with_differences, MOST_EXERCISES) {
+    if (_i >= num_exercises) return;
     const Exercise *e = exercise_list[_i];
     for (uint64_t seed = 7; seed < 9 && e->dy; seed++) {
         Calls calls = calls_draw(e, seed);
         ck_assert_int_gt(calls.n, 0);
+        set_results(e, &calls);
         calls_right(e, &calls);
         ck_assert_ptr_null(tensor_error());
         for (int i = 0; i < calls.n; i++)
@@ -220,7 +239,8 @@ static bool differ(const Exercise *e, const Calls *x, const KnownMistake *a, con
 
 CASE("mistakes")
 /* For several seeds: each mistake is wrong, no two with different ids are the same. */
-LOOP_TEST(mistakes_can_be_told_apart, OURS) {
+LOOP_TEST(mistakes_can_be_told_apart, MOST_EXERCISES) {
+    if (_i >= num_exercises) return;
     const Exercise *e = exercise_list[_i];
     for (uint64_t seed = 5; seed < 9; seed++) {
         Calls given = calls_draw(e, seed), right = calls_copy(e, &given), wrong[MOST_MISTAKES];
@@ -239,7 +259,7 @@ LOOP_TEST(mistakes_can_be_told_apart, OURS) {
             }
             n++;
         }
-        ck_assert_int_ge(n, 3);
+        ck_assert_int_ge(n, is_without_c(e) ? 0 : 3);
         for (int i = 0; i < n; i++) calls_free(&wrong[i]);
         calls_free(&given);
         calls_free(&right);
@@ -269,7 +289,8 @@ TEST(mistakes_have_their_words) {
 }
 
 /* The right results are the library's, by another derivation than the backward of the mistakes. */
-LOOP_TEST(the_right_source_is_the_librarys, OURS) {
+LOOP_TEST(the_right_source_is_the_librarys, MOST_EXERCISES) {
+    if (_i >= num_exercises) return;
     const Exercise *e = exercise_list[_i];
     const KnownMistake source = {.id = "none", .backward = e->source};
     Calls given = calls_draw(e, 7), right = calls_copy(e, &given), own = calls_copy(e, &given);
@@ -314,11 +335,12 @@ TEST(exercises_are_complete) {
  * FILE, h". The other words are prose. */
 TEST(the_librarys_loops_are_where_it_says) {
     static const char *const prose = " the row of scale and backward its ops with n - 1 ";
-    for (int i = 0; i < OURS; i++) {
+    for (int i = 0; i < num_exercises; i++) {
         const char *name = exercise_list[i]->name;
         char where[256], word[96], file[96] = "";
         int files = 0;
         char *source = NULL;
+        if (is_without_c(exercise_list[i])) continue;
         snprintf(where, sizeof where, "%s", exercise_list[i]->where);
         for (char *at = strtok(where, " ,"); at; at = strtok(NULL, " ,")) {
             snprintf(word, sizeof word, " %s ", at);
