@@ -23,7 +23,8 @@ typedef struct {
 } Cell;
 
 typedef struct {
-    char name[256];
+    char name[256];            /* of the folder */
+    char shown[256];           /* the same, without characters that a terminal would obey */
     Cell cell[MOST_EXERCISES]; /* of the exercises that are marked, in their order */
 } Student;
 
@@ -39,9 +40,28 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const Student *)a)->name, ((const Student *)b)->name);
 }
 
+/* A link may lead to somebody else's folder. */
 static bool is_folder(const char *path) {
     struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static bool is_link(const char *path) {
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+static void name_student(Student *student, const char *name) {
+    memset(student, 0, sizeof *student);
+    snprintf(student->name, sizeof student->name, "%s", name);
+    snprintf(student->shown, sizeof student->shown, "%s", name);
+    submission_make_plain(student->shown);
+}
+
+static void say_link(const char *name) {
+    Student none;
+    name_student(&none, name);
+    fprintf(stderr, "exercises: %s is a link, and no student's folder\n", none.shown);
 }
 
 /* Every folder is a student's. False with an error. */
@@ -52,13 +72,14 @@ static bool find_students(Table *table) {
     for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
         char path[PATH_SIZE];
         snprintf(path, sizeof path, "%s/%s", where, item->d_name);
-        if (*item->d_name == '.' || !is_folder(path)) continue;
+        if (*item->d_name == '.') continue;
+        if (is_link(path)) say_link(item->d_name);
+        if (!is_folder(path)) continue;
         Student *longer =
             realloc(table->student, ((size_t)table->students + 1) * sizeof *table->student);
         if (!longer) break;
         table->student = longer;
-        memset(&longer[table->students], 0, sizeof *longer);
-        snprintf(longer[table->students++].name, sizeof longer->name, "%s", item->d_name);
+        name_student(&longer[table->students++], item->d_name);
     }
     closedir(folder);
     if (!table->students) return tensor_fail("%s: it has no folders of students", where);
@@ -78,13 +99,10 @@ static void keep(const Marking *marking, void *data) {
 /* ---- the table --------------------------------------------------------------------------------
  */
 
-/* A cell with a comma, a quote or the end of a line stands between quotes. */
+/* A spreadsheet takes a cell that begins with = + - or @ for a formula, between quotes, too. */
 static void write_cell(FILE *file, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, file);
-        return;
-    }
     putc('"', file);
+    if (*text && strchr("=+-@", *text)) putc('\'', file);
     for (; *text; text++) fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
     putc('"', file);
 }
@@ -126,7 +144,7 @@ static void write_stages(FILE *file, const Table *table, const Student *student)
 
 /* No points if the machine has failed at an exercise. */
 static void write_student(FILE *file, const Table *table, const Student *student) {
-    write_cell(file, student->name);
+    write_cell(file, student->shown);
     for (int i = 0; i < table->n; i++) fprintf(file, ",%s", mark_names[student->cell[i].kind]);
     putc(',', file);
     if (!count(table, student, MARK_NOT_MARKED))
@@ -159,7 +177,7 @@ static void print_files(const Table *table, const Student *student) {
         if (stat(path, &status) == 0) continue;
         submission_other_name(folder, name, sentence, sizeof sentence);
         if (!*sentence) snprintf(sentence, sizeof sentence, "%s.c is missing", name);
-        printf("%s: %s\n", student->name, sentence);
+        printf("%s: %s\n", student->shown, sentence);
     }
 }
 
@@ -228,7 +246,8 @@ static void mark_student(Place *place, const Table *table, Student *student) {
     if (place_take(place, folder, sentence, sizeof sentence)) {
         marking_run(list, table->n, place, table->class->seed, keep, &next);
     } else {
-        fprintf(stderr, "exercises: %s: %s\n", student->name, sentence);
+        submission_make_plain(sentence);
+        fprintf(stderr, "exercises: %s: %s\n", student->shown, sentence);
         keep_none(table, student);
     }
     marking_free(list, table->n);
@@ -236,7 +255,7 @@ static void mark_student(Place *place, const Table *table, Student *student) {
 
 static void print_student(const Table *table, const Student *student) {
     if (table->class->csv)
-        printf("%s: %d of %d\n", student->name, count(table, student, MARK_RIGHT), table->n);
+        printf("%s: %d of %d\n", student->shown, count(table, student, MARK_RIGHT), table->n);
     else write_student(stdout, table, student);
     fflush(stdout);
 }

@@ -252,6 +252,17 @@ bool submission_reaches_out(const char *path, const char *rule, const char *here
     return *sentence;
 }
 
+/* ---- what is shown --------------------------------------------------------------------------- */
+
+/* In UTF-8 the control characters are below a blank, 127, and C2 80 to C2 9F. */
+void submission_make_plain(char *text) {
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        const bool second = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        if (second) at[1] = '?';
+        if (second || *at < ' ' || *at == 127) *at = '?';
+    }
+}
+
 /* ---- files with other names ------------------------------------------------------------------ */
 
 /* Has this name the number and letter or the name of the exercise whose file is right: "04_softmax
@@ -287,6 +298,7 @@ void submission_other_name(const char *folder, const char *right, char *sentence
             snprintf(sentence, size, "%.80s is there; %s.c is not%s", item->d_name, right,
                      strcmp(item->d_name, "attention.c") ? "" : " (from scratch? --scratch FILE)");
     closedir(list);
+    submission_make_plain(sentence);
 }
 
 /* ---- what the compiler says ------------------------------------------------------------------ */

@@ -45,6 +45,9 @@ bool submission_definition(const char *text, size_t at, const char *function, De
 void submission_error(const char *messages, const char *function, char *line, size_t size);
 void submission_warning(const char *messages, char *line, size_t size);
 
+/* Characters that a terminal would obey become ?. The text is UTF-8. */
+void submission_make_plain(char *text);
+
 /* A whole file as a text, at most so many bytes; NULL if it cannot be read. The caller frees it. */
 char *submission_read(const char *path, size_t most);
 

@@ -313,6 +313,7 @@ static bool explain_bounds(Trial *trial) {
         if (*c == '/' || *c == '\\') path = c + 1;
     const bool found =
         sscanf(path, "%63[^:]:%d: %lld %lld", file, &line, &index, &size) == 4 && size > 0;
+    if (found) submission_make_plain(file); /* the student may have printed the line */
     if (found)
         snprintf(trial->sentence, sizeof trial->sentence,
                  "line %d of %s uses element %lld of an array that has %lld. Which sizes may a "

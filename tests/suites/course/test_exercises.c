@@ -518,8 +518,8 @@ static void make_class(void) {
 TEST(a_class) {
     static const char table[] = "student,03_product,04_softmax,points,mistake,stage\n"
                                 "\"Ada, A\",right,right,2,,\n"
-                                "bob,empty,wrong,0,04_softmax: no_sum,\n"
-                                "eve,empty,wrong,0,04_softmax: no_sum,\n";
+                                "\"bob\",empty,wrong,0,04_softmax: no_sum,\n"
+                                "\"eve\",empty,wrong,0,04_softmax: no_sum,\n";
     static const char rest[] =
         "\nbob: 03_product.c is missing\n"
         "eve: 03_Product (1).C is there; 03_product.c is not\n"
@@ -544,6 +544,29 @@ TEST(a_class) {
     expect_failure("--class $D/nowhere", "there is no such folder");
     expect_misuse("--class $D/class --json $D/results.json");
     expect_misuse("--csv $D/marks.csv");
+}
+
+/* A name is no formula of a spreadsheet and no command for a terminal; a link is no student, and
+ * somebody else's file is nobody's answer. */
+TEST(a_class_of_strange_names) {
+    char mark[128], csv[1024];
+    submit_for("=1+1", 3, answer(3, 0, mark));
+    submit_for("b\033[2Jo\302\233b\t\303\251", 3, answer(3, 5, mark));
+    ck_assert_int_eq(
+        shell("cd $D/class && ln -s =1+1 zoe && mkdir -- -x @y && printf x >\"@y/04_softmax\033.c\" "
+              "&& ln -s ../=1+1/04_softmax.c ./-x"),
+        0);
+    ck_assert_int_eq(run("--class $D/class --only 4 --csv $D/marks.csv"), 0);
+    slurp(path("marks.csv"), csv, sizeof csv);
+    ck_assert_str_eq(csv, "student,04_softmax,points,mistake,stage\n"
+                          "\"'-x\",no-compile,0,,\n"
+                          "\"'=1+1\",right,1,,\n"
+                          "\"'@y\",empty,0,,\n"
+                          "\"b?[2Jo??b?\303\251\",wrong,0,04_softmax: no_sum,\n");
+    ck_assert_ptr_nonnull(strstr(out, "b?[2Jo??b?\303\251: 0 of 1\n"));
+    ck_assert_ptr_nonnull(strstr(out, "@y: 04_softmax?.c is there; 04_softmax.c is not\n"));
+    ck_assert_ptr_null(strchr(out, '\033'));
+    ck_assert_str_eq(complaints, "exercises: zoe is a link, and no student's folder\n");
 }
 
 /* An id can have two rows, which compute different things: each student's is counted as its own. */
