@@ -146,7 +146,7 @@ bool place_compile_kit(const Place *place, const char *from, const char *name) {
     for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
     for (int i = 0; flags[i]; i++) argv[n++] = flags[i];
     argv[n] = NULL;
-    const Program program = {(char *const *)argv, folder, messages, COMPILER_SECONDS, .own = true};
+    const Program program = {(char *const *)argv, folder, messages, KIT_SECONDS, .own = true};
     const ProcessResult result = process_run(&program);
     return process_succeeded(result);
 }
@@ -575,14 +575,16 @@ static void empty(const Place *place) {
     closedir(folder);
 }
 
-/* Copies the texts of a folder. Of files that no exercise has, some are enough. */
+/* Copies the texts of a folder. Of files that no exercise has, some are enough; and of headers a
+ * few, since n of them that include each other twice are 2^n. */
 static bool copy_files(const Place *place, DIR *folder) {
-    enum { MOST_OTHERS = 100 };
-    int others = 0;
+    enum { MOST_OTHERS = 100, MOST_HEADERS = 8 };
+    int others = 0, headers = 0;
     for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
         const char *name = item->d_name;
         if (!is_c(name) || is_text_of_kit(name)) continue;
         if (!isdigit((unsigned char)*name) && ++others > MOST_OTHERS) continue;
+        if (name[strlen(name) - 1] == 'h' && ++headers > MOST_HEADERS) continue;
         if (!copy_file(place, name)) return false;
     }
     return true;

@@ -16,7 +16,10 @@
 #include "exercise.h"
 #include "process.h"
 
-enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024, COMPILER_SECONDS = 30 };
+enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024 };
+/* The compiler's time: for the kit, and for a student's file, which may include itself without end.
+ */
+enum { KIT_SECONDS = 30, COMPILER_SECONDS = 10 };
 
 typedef struct {
     const char *submission;     /* the folder of the student's files */

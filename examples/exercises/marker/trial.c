@@ -100,8 +100,7 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
     }
     ProcessResult result = place->whole ? place_link_whole(place, e, messages, MESSAGES)
                                         : place_compile(place, e, messages, MESSAGES);
-    for (int less = 1; e->file && !process_succeeded(result) && result.end != PROCESS_STARVED;
-         less++) {
+    for (int less = 1; e->file && result.end == PROCESS_ENDED && result.status != 0; less++) {
         if (!scratch_write_less(place, e, less)) break;
         result = place_compile(place, e, messages, MESSAGES);
     }

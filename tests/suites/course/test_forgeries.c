@@ -181,6 +181,18 @@ TEST(what_is_no_file_is_refused) {
                    "04_softmax.c has more than 1048576 bytes");
 }
 
+/* Eight headers of one's own are enough: 62 that include each other twice took half a minute. */
+TEST(headers_are_few) {
+    submit("02_bias.c", format("#include \"h1.h\"\n%s", bias));
+    ck_assert_int_eq(shell("cd $D && for i in 1 2 3 4 5 6 7; do "
+                           "echo \"#include \\\"h$((i + 1)).h\\\"\" >h$i.h; done; touch h8.h"),
+                     0);
+    ck_assert_int_eq(run("--submission $D 2"), 0);
+    ck_assert_int_eq(shell("cd $D && echo '#include \"h9.h\"' >h8.h && touch h9.h"), 0);
+    ck_assert_int_eq(run("--submission $D 2"), 1);
+    ck_assert_msg(strstr(out, ".h: No such file"), "%s", out);
+}
+
 /* ---- what the machine fails at ------------------------------------------------------------------
  */
 
