@@ -65,7 +65,7 @@ function edit(text,   at) {
 body == "" && /^: / { edit(substr($0, 3)); first = FNR; next }
 body == "" && /^of: / { title = substr($0, 5); first = FNR; next }
 body == "" && /^with: / { with = substr($0, 7); first = FNR; next }
-body == "" && /^says( not)?: / { words = words $0 "\n"; first = FNR; next }
+body == "" && /^says( not| once)?: / { words = words $0 "\n"; first = FNR; next }
 { body = body $0 "\n" }
 
 # An answer that is marked as a program of its own.

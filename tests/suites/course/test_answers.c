@@ -124,14 +124,17 @@ static bool is_the_mark(const char *wanted, const Mark *mark) {
            (!stage || strcmp(mark->stage, stage + 1) == 0);
 }
 
-/* The lines under the mark: "says: " what must be in its text, and "says not: ". */
+/* The lines under the mark: "says: " what must be in its text, "says once: ", and "says not: ". */
 static void check_words(const char *title, const char *line, const Mark *mark) {
     char words[1024];
     for (; begins(line, "says"); line += strcspn(line, "\n") + 1) {
-        const bool wanted = begins(line, "says: ");
+        const bool wanted = !begins(line, "says not: ");
         const char *from = strchr(line, ':') + 2;
         snprintf(words, sizeof words, "%.*s", (int)strcspn(from, "\n"), from);
-        if ((strstr(mark->text, words) != NULL) != wanted)
+        const char *at = strstr(mark->text, words);
+        if (begins(line, "says once: ") && at && strstr(at + 1, words))
+            complain("\n%s: it says twice: %s\n%s", title, words, mark->text);
+        if ((at != NULL) != wanted)
             complain("\n%s: it %s: %s\n%s", title, wanted ? "does not say" : "says", words,
                      mark->text);
     }
