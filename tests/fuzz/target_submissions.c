@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size) {
     try_submission(text, name);
     submission_error(text, "f", line, sizeof line);
     check_line(line);
-    submission_warning(text, line, sizeof line);
+    submission_warning(text, "f", line, sizeof line);
     check_line(line);
     return 0;
 }

@@ -355,9 +355,14 @@ void submission_error(const char *messages, const char *function, char *line, si
     else snprintf(line, size, "the compiler gives no reason");
 }
 
-void submission_warning(const char *messages, char *line, size_t size) {
+/* gcc writes "In function 'f':" above its first message about f. */
+void submission_warning(const char *messages, const char *function, char *line, size_t size) {
     size_t length = 0;
-    const char *warning = line_with(messages, "warning: ", &length);
+    char head[128];
+    snprintf(head, sizeof head, "In function '%s'", function);
+    const char *inside = line_with(messages, head, &length);
+    const char *warning = inside ? line_with(inside, "warning: ", &length) : NULL;
+    if (!warning) warning = line_with(messages, "warning: ", &length);
     *line = '\0';
     if (warning) copy_line(line, size, warning, length);
 }

@@ -40,10 +40,11 @@ typedef struct {
 bool submission_definition(const char *text, size_t at, const char *function, Definition *found);
 
 /* The first line of a compiler's or linker's messages that says what is wrong, or the first
- * warning: without the folder of the file, and without characters that a terminal would obey. "" if
- * there is none. `function` names what a linker did not find. */
+ * warning, inside of the function if there is one: without the folder of the file, and without
+ * characters that a terminal would obey. "" if there is none. `function` names what a linker did
+ * not find. */
 void submission_error(const char *messages, const char *function, char *line, size_t size);
-void submission_warning(const char *messages, char *line, size_t size);
+void submission_warning(const char *messages, const char *function, char *line, size_t size);
 
 /* Characters that a terminal would obey become ?. The text is UTF-8. */
 void submission_make_plain(char *text);

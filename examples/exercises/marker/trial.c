@@ -15,8 +15,8 @@
 /* ---- compiling ------------------------------------------------------------------------------- */
 
 /* Only what concerns the student's own file. */
-static void read_warning(Trial *trial, const char *text, const char *name) {
-    submission_warning(text, trial->warning, sizeof trial->warning);
+static void read_warning(Trial *trial, const Exercise *e, const char *text, const char *name) {
+    submission_warning(text, e->function, trial->warning, sizeof trial->warning);
     if (strncmp(trial->warning, name, strlen(name)) != 0) *trial->warning = '\0';
 }
 
@@ -52,6 +52,21 @@ static void end_starved(Trial *trial) {
     end(trial, TRIAL_IMPOSSIBLE, "the machine was busy with other programs: mark it again later");
 }
 
+/* Is the function there, but static? */
+static bool is_static(const Exercise *e, const Place *place) {
+    char path[PATH_SIZE];
+    Definition d;
+    place_path(place, "source", exercise_file(e), ".c", path);
+    char *text = submission_read(path, SUBMISSION_MOST);
+    bool is = text && submission_definition(text, 0, e->function, &d);
+    if (is) {
+        text[d.open] = '\0';
+        is = strstr(text + d.begin, "static ");
+    }
+    free(text);
+    return is;
+}
+
 /* The file does not compile, or the machine has failed. */
 static void explain_compiler(Trial *trial, const Exercise *e, const Place *place,
                              ProcessResult result, const char *text, const char *name) {
@@ -63,6 +78,10 @@ static void explain_compiler(Trial *trial, const Exercise *e, const Place *place
     trial->end = TRIAL_NO_COMPILE;
     if (e->file && !scratch_has(place, e)) {
         end(trial, TRIAL_NO_COMPILE, "there is no function %s in it", e->function);
+        return;
+    }
+    if (is_static(e, place)) {
+        end(trial, TRIAL_NO_COMPILE, "%s is static: no other file can call it", e->function);
         return;
     }
     if (result.end == PROCESS_ENDED && strncmp(trial->sentence, name, strlen(name)) == 0) return;
@@ -107,7 +126,7 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
     trial->static_bytes = place_static_bytes(place, e);
     process_keep(folder, trial->program);
     const char *file = e->file ? e->file : name;
-    if (process_succeeded(result)) read_warning(trial, messages, name);
+    if (process_succeeded(result)) read_warning(trial, e, messages, name);
     else explain_compiler(trial, e, place, result, messages, file);
     free(messages);
 }

@@ -423,10 +423,14 @@ TEST(what_a_compiler_says) {
                 "collect2: error: ld returned 1 exit status\n",
                 "undefined reference to `g'");
     expect_line("x/y.c:1:1: error: \xc3\xa9\033[31m\n", "y.c:1:1: error: ???[31m");
-    submission_warning("x/y.c:1:1: note: a\nx/y.c:2:2: warning: unused variable 'abcdefghijklm'\n",
-                       found, sizeof found);
+    const char *const text =
+        "x/y.c:1:1: note: a\nx/y.c:2:2: warning: unused variable 'abcdefghijklm'\n"
+        "y.c: In function 'f':\ny.c:3:2: warning: b\ny.c:4:2: warning: c\n";
+    submission_warning(text, "g", found, sizeof found);
     ck_assert_str_eq(found, "y.c:2:2: warning: unused variable 'abcd");
-    submission_warning("y.c:1: error: no\n", found, sizeof found);
+    submission_warning(text, "f", found, sizeof found);
+    ck_assert_str_eq(found, "y.c:3:2: warning: b");
+    submission_warning("y.c:1: error: no\n", "f", found, sizeof found);
     ck_assert_str_eq(found, "");
 }
 

@@ -220,6 +220,13 @@ TEST(results_are_as_gradescope_reads_them) {
     free(tree);
 }
 
+TEST(a_static_function_is_called_that) {
+    submit(0, "static void scale_backward(int n, double s, double dx[n], const double dy[n]) "
+              "{ dx[0] = s; }\n");
+    ck_assert_int_eq(run("--submission $D --only 1"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "scale_backward is static"));
+}
+
 /* A file that is not there counts as empty, and so does one as it is given to the students. */
 TEST(nothing_is_there) {
     ck_assert_int_eq(run("--submission $D --only " ALL), 1);

@@ -136,6 +136,10 @@ static void check_mark(int task, const char *mark) {
     if (strcmp(result, "wrong") == 0)
         ck_assert_msg(strcmp(extra(task, "mistake"), wanted) == 0, "%s, %s: its id is \"%s\"\n%s",
                       tasks[task].name, mark, extra(task, "mistake"), output);
+    if (strstr(mark, " - = ")) { /* what was added is right, so it is not said that it doubles */
+        ck_assert_ptr_nonnull(strstr(output, "is right but for what was there before"));
+        ck_assert_ptr_null(strstr(output, "does not double"));
+    }
     const bool right = strcmp(result, "right") == 0;
     ck_assert_int_eq((int)json_number(json_get(test_of(task), "score")),
                      right ? tasks[task].points : 0);
