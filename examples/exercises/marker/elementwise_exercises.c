@@ -100,16 +100,12 @@ static const Sizes dropout_large[] = {{{LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_dropout = {.number = 6,
                                    .name = "dropout",
-                                   .function = "dropout_backward",
-                                   .parameter = parameters_dropout_backward,
+                                   EDITED(dropout_backward),
                                    .dy = "dy",
                                    .inputs = dropout_inputs,
                                    .large = dropout_large,
                                    .prepare = dropout_prepare,
-                                   .call = call_dropout_backward,
                                    .right = dropout_right,
-                                   .source = (Function *)dropout_backward,
-                                   .mistakes = mistakes_dropout_backward,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
                                    .lesson = 4,
                                    .step = "b7.0"};

@@ -117,17 +117,13 @@ static const Sizes masked_large[] = {{{LARGE}, 3, MASKED_DY_IS_NAN}, {{0}, 0, 0}
 
 const Exercise exercise_masked_softmax = {.number = 5,
                                           .name = "masked_softmax",
-                                          .function = "masked_softmax_backward",
-                                          .parameter = parameters_masked_softmax_backward,
+                                          EDITED(masked_softmax_backward),
                                           .dy = "dy",
                                           .inputs = masked_inputs,
                                           .large = masked_large,
                                           .prepare = masked_prepare,
-                                          .call = call_masked_softmax_backward,
                                           .right = masked_right,
-                                          .source = (Function *)masked_softmax_backward,
                                           .is_zero = masked_is_zero,
-                                          .mistakes = mistakes_masked_softmax_backward,
                                           .where = "tensor/kernels/plain.inc, masked_softmax_dx",
                                           .lesson = 3,
                                           .step = "b3.0"};
