@@ -59,9 +59,10 @@ static const Sizes heads[] = {{{1, 1, 1, 1}, 2, 0}, {{2, 2, 2, 2}, 2, 0}, {{3, 3
 /* rows, those of the table, columns */
 static const Sizes lists[] = {{{1, 1, 1}, 2, 0}, {{3, 3, 2}, 2, 0}, {{4, 2, 3}, 2, 0},
                               {{2, 4, 3}, 2, 0}, {{6, 3, 2}, 2, 0}, {{0}, 0, 0}};
-/* rows, columns; variant 1: a large logit */
-static const Sizes logits[] = {{{1, 2}, 2, 0}, {{2, 2}, 2, 0}, {{3, 3}, 2, 0}, {{3, 2}, 2, 0},
-                               {{4, 5}, 2, 0}, {{5, 3}, 9, 0}, {{2, 3}, 2, 1}, {{0}, 0, 0}};
+/* rows, columns; variant 1: the logit that is asked is large, 2: another one */
+static const Sizes logits[] = {{{1, 2}, 2, 0}, {{2, 2}, 2, 0}, {{3, 3}, 2, 0},
+                               {{3, 2}, 2, 0}, {{4, 5}, 2, 0}, {{5, 3}, 9, 0},
+                               {{2, 3}, 2, 1}, {{2, 3}, 2, 2}, {{0}, 0, 0}};
 /* 4 results on the tape, 6 weights */
 static const Sizes chains[] = {{{4}, 3, 0}, {{4}, 3, 0}, {{0}, 0, 0}};
 static const Sizes six[] = {{{6}, 3, 0}, {{0}, 0, 0}};
@@ -97,7 +98,8 @@ static void prepare_logits(Call *c, const Sizes *sizes, Random *random) {
     draw_index(index, c->size[0], -1, c->size[1], random);
     index[0] = fabs(index[0]);
     if (c->size[0] > 1) index[c->size[0] - 1] = -1;
-    if (sizes->variant) put(c->array[1], (int)index[0], 3000);
+    const int large = (int)index[0] + sizes->variant - 1;
+    if (sizes->variant) put(c->array[1], large % c->size[1], 3000);
 }
 static void prepare_letters(Call *c, const Sizes *sizes, Random *random) {
     draw_index(c->array[9], c->size[0] * (sizes->variant + 1), 0, TOKENS, random);
