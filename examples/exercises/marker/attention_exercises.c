@@ -25,7 +25,7 @@ static void attention_right(const Call *c) {
     truth_end();
 }
 
-enum { UNLIKE_VALUES = 1, GEOMETRIC, DOUBLED_Q = AGAIN };
+enum { UNLIKE_VALUES = 1, GEOMETRIC };
 
 /* Query 0 has geometric weights, query 1 their square roots, and so on: the last ones are almost
  * equal. */
@@ -40,18 +40,14 @@ static void make_geometric(const Call *c) {
 
 /* Numbers of several sizes in v; the scores stay where exp is finite. */
 static void attention_prepare(Call *c, const Sizes *sizes, Random *random) {
-    double *q = c->array[3];
     double *v = c->array[5];
     const int64_t n = (int64_t)c->size[1] * c->size[2];
     for (int64_t i = 0; sizes->variant == UNLIKE_VALUES && i < n; i++)
         v[i] = random_number(random, 0);
-    for (int64_t i = 0; sizes->variant == DOUBLED_Q && i < (int64_t)c->size[0] * c->size[2]; i++)
-        q[i] *= 2;
     c->tiny = sizes->variant == GEOMETRIC;
     if (c->tiny) make_geometric(c);
 }
 
-/* Two are for the stages: what changes if q alone does? */
 static const Sizes attention_inputs[] = {{{3, 3, 2}, 1, 0},
                                          {{3, 3, 3}, 1, 0},
                                          {{2, 2, 4}, 2, UNLIKE_VALUES},
@@ -64,7 +60,6 @@ static const Sizes attention_inputs[] = {{{3, 3, 2}, 1, 0},
                                          {{1, 1, 1}, 1, 0},
                                          {{2, 5, 2}, 3, UNLIKE_VALUES},
                                          {{2, 3, 5}, 1, 0},
-                                         {{2, 3, 5}, 1, DOUBLED_Q},
                                          {{3, 9, 2}, 1, GEOMETRIC},
                                          {{2, 4, 3}, TINY, 0},
                                          {{0}, 0, 0}};

@@ -139,12 +139,9 @@ static bool append_lone(const Exercise *e, Calls *calls, const Sizes *sizes, dou
 Calls calls_draw(const Exercise *e, uint64_t seed) {
     Calls calls = {0};
     Random random = {seed * 1000003 + (uint64_t)e->number + (e->letter ? 500009 : 0)};
-    Random before = random;
     bool ok = true;
     for (int i = 0; ok && e->inputs[i].size[0]; i++) {
         Call input = {.input = i};
-        if (e->inputs[i].variant & AGAIN) random = before;
-        before = random;
         ok = draw_input(e, &input, &e->inputs[i], &random);
         if (ok && e->steps) ok = append_steps(e, &calls, &input, &e->inputs[i], &random);
         else if (ok) ok = append_input(e, &calls, &input, &random);
@@ -202,7 +199,6 @@ void calls_wrong(const Exercise *e, Calls *calls, const KnownMistake *mistake) {
     for (int i = 0; i < calls->n; i++) {
         if (!mistake_counts(mistake, &calls->call[i])) continue;
         if (calls->call[i].carries) carry(e, &calls->call[i], &calls->call[i - 1]);
-        if (mistake->backward) e->call(mistake->backward, &calls->call[i]);
-        else e->changed(&calls->call[i], mistake->change);
+        e->call(mistake->backward, &calls->call[i]);
     }
 }

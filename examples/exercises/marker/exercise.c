@@ -37,10 +37,7 @@ const KnownMistake *exercise_mistake(const Exercise *e, int i) {
         m++;
         i--;
     }
-    if (m->id) return m;
-    m = e->shared;
-    for (; m && m->id && i > 0; i--) m++;
-    return m && m->id ? m : NULL;
+    return m->id ? m : NULL;
 }
 
 const char *exercise_file(const Exercise *e) {

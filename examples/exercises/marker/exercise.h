@@ -67,7 +67,6 @@ typedef struct {
     const char *says;   /* what the student's code computes; NULL: both texts stand */
     const char *asks;   /* in ../common/mistakes.def; a question, answered by the mend */
     bool (*counts)(const Call *call); /* is the id decided on this input? NULL: on all */
-    int change;                       /* for the exercise's changed(); then backward is NULL */
 } KnownMistake;
 
 /* The sizes of an input and how large its numbers are: between -scale and scale; with scale 0 they
@@ -75,10 +74,8 @@ typedef struct {
 typedef struct {
     int size[MOST_SIZES];
     double scale;
-    int variant; /* for prepare; AGAIN or more: and with the random numbers of the input before */
+    int variant; /* for prepare */
 } Sizes;
-
-enum { AGAIN = 256 };
 
 typedef struct Random Random;
 
@@ -106,9 +103,6 @@ typedef struct {
     /* Must element i be exactly 0? NULL: no */
     bool (*is_zero)(const Call *call, int64_t i);
     const KnownMistake *mistakes; /* after the last one, id is NULL */
-    const KnownMistake *shared;   /* more of them, which other exercises have, too; or NULL */
-    /* The whole backward with the change of a mistake. */
-    void (*changed)(const Call *call, int change);
     Function *source;          /* the right backward, which shows its stages; NULL: it has none */
     const char *where;         /* the same loop in the library: file and name */
     int lesson;                /* of build/explain, where the rule is explained, */
@@ -137,7 +131,7 @@ int exercise_named(const char *text, const char **end);
 
 /* "4", "7b"; of a file with several functions "4.2", for number 42 */
 void exercise_label(const Exercise *e, char label[LABEL_SIZE]);
-/* The mistakes are numbered from 0, the shared ones last; NULL after the last one. */
+/* The mistakes are numbered from 0; NULL after the last one. */
 const KnownMistake *exercise_mistake(const Exercise *e, int i);
 
 /* "04_softmax", until the next call */

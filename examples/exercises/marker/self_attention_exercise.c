@@ -48,11 +48,10 @@ static void prepare(Call *c, const Sizes *sizes, Random *random) {
 }
 
 /* Heads of one column, one head, and both larger than 1. Scores stay where exp is finite. */
-/* The last but one is for the stages: d >= n, more heads than one, more keys than two. */
-static const Sizes inputs[] = {{{3, 2, 2}, 1, 0},   {{2, 2, 3}, 1, 0},   {{3, 3, 2}, 0.7, 0},
-                               {{3, 1, 3}, 1, 0},   {{2, 3, 1}, 1, 0},   {{1, 2, 2}, 1, 0},
-                               {{4, 1, 1}, 1, 0},   {{1, 1, 1}, 1, 0},   {{2, 2, 2}, 1.5, 0},
-                               {{3, 2, 4}, 0.7, 0}, {{9, 2, 1}, 0.5, 1}, {{0}, 0, 0}};
+static const Sizes inputs[] = {{{3, 2, 2}, 1, 0},   {{2, 2, 3}, 1, 0}, {{3, 3, 2}, 0.7, 0},
+                               {{3, 1, 3}, 1, 0},   {{2, 3, 1}, 1, 0}, {{1, 2, 2}, 1, 0},
+                               {{4, 1, 1}, 1, 0},   {{1, 1, 1}, 1, 0}, {{2, 2, 2}, 1.5, 0},
+                               {{9, 2, 1}, 0.5, 1}, {{0}, 0, 0}};
 static const Sizes large[] = {{{LARGE_TABLE, 1, 2}, 1, 0},
                               {{2, LARGE_SQUARE, 1}, 0.5, 0},
                               {{2, 1, LARGE_SQUARE}, 0.5, 0},
