@@ -14,6 +14,7 @@
 #include "../../../examples/explain/sentences.h"
 #include "../../../examples/explain/text.h"
 #include "../../../examples/explain/worked.h"
+#include "../../../examples/common/mistakes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -1121,6 +1122,104 @@ TEST(tapes_without_names) {
     expect_formula("b1.0", "dx0 = d(mul 1) x x0");
     expect_formula("a1.1", "dx0 = from mul 1 + from mul 1");
     check_all_terms();
+    close_plan();
+}
+
+/* ---- the rows of mistakes.def ---------------------------------------------------------------- */
+
+/* Is there a right row for the gradient of input k of this op; for -1: for what it computes? */
+static bool has_row(const char *op, int k) {
+    bool found = false;
+    for (int i = 0; i < num_mistake_rows && !found; i++) {
+        const MistakeRow *row = &mistake_rows[i];
+        if (row->id || k > 2 || !mistake_is_of(row, op)) continue;
+        found = k < 0 ? row->forward != NULL : row->formula[k] != NULL;
+    }
+    return found;
+}
+
+/* The tape of a sample's op, with another dy for each number. False if it has no gradient. */
+static bool open_sample(const Sample *sample) {
+    Tensor *in[SAMPLE_INPUTS] = {NULL};
+    char name[8];
+    begin_tape();
+    for (int i = 0; i < sample->n; i++) {
+        snprintf(name, sizeof name, "L%d", i);
+        in[i] = tape_own(ag_name(sample_input(sample, i, F64), name));
+        if (sample->in[i].kind == 'r') ag_requires_grad(in[i]);
+    }
+    Tensor *y = call_op(sample->op, in, sample->n, sample->number);
+    ck_assert_msg(y != NULL, "%s: %s", sample->op, tensor_error());
+    const bool has_gradient = y->requires_grad && tensor_numel(y) > 0;
+    if (has_gradient) open_tape(ag_sum(ag_mul(y, tape_own(tensor_randn(y->shape)))));
+    else tape_end();
+    return has_gradient;
+}
+
+/* What a row does not say: sums over several dimensions of three, a softmax of one number or of
+ * another dimension than the last, a product with a vector, scores that a mask adds to, dropout of
+ * all. A move is found in the Jacobian. */
+static bool is_elsewhere(const Sample *sample, const RuledLine *line, int k, RuleKind kind) {
+    const TapeTensor *x = &plan.tape.tensors[line->in[0]];
+    const double *number = sample->number;
+    const char *op = sample->op;
+    if (kind == RULE_MOVE || x->size == 0) return true;
+    if (strstr(op, "_dims")) return number[1] > 1;
+    if (strcmp(op, "linear") == 0) return x->rank < 2;
+    if (strcmp(op, "dropout") == 0) return number[0] == 1;
+    if (strcmp(op, "softmax") == 0) return x->rank == 0 || number[0] == (double)(x->rank - 2);
+    return k < 0 && strcmp(op, "masked_softmax") == 0 && (line->in[3] >= 0 || line->in[4] >= 0);
+}
+
+/* Is it only the derivatives of an op that has no row? */
+static bool is_made_of_derivatives(const Tree *rule) {
+    for (int t = 0; t < rule->num_tables; t++)
+        if (strcmp(rule->tables[t].name, "derivative") == 0) return true;
+    return false;
+}
+
+/* In a row of scores without an allowed key the forward row is 0 / 0. */
+static void expect_tree(const Sample *sample, const Tree *rule, const TapeTensor *x,
+                        const double *numbers, bool forward) {
+    const double most = strcmp(sample->op, "to") == 0 ? 1e-6 : 1e-9;
+    ck_assert_msg(rule && !is_made_of_derivatives(rule), "%s: its row is not its rule", sample->op);
+    for (int64_t i = 0; i < x->size; i++) {
+        const double found = tree_number(rule, rule->n - 1, i);
+        if (forward && isnan(found) && numbers[i] == 0) continue;
+        ck_assert_msg(fabs(found - numbers[i]) <= most * fmax(1, fabs(numbers[i])),
+                      "%s: %.17g, not %.17g", sample->op, found, numbers[i]);
+    }
+}
+
+static void expect_row(const Sample *sample, const RuledLine *line) {
+    const TapeTensor *y = &plan.tape.tensors[line->out];
+    if (has_row(sample->op, -1) && !is_elsewhere(sample, line, -1, RULE_GENERAL))
+        expect_tree(sample, line->tree, y, y->value, true);
+    for (int n = 0; n < line->num_parts; n++) {
+        const Part *p = &line->parts[n];
+        if (has_row(sample->op, p->k) && !is_elsewhere(sample, line, p->k, p->kind))
+            expect_tree(sample, p->tree, &plan.tape.tensors[p->x], p->dx, false);
+    }
+}
+
+static int num_samples(void) {
+    int n = 0;
+    while (samples()[n].op) n++;
+    return n;
+}
+
+/* With any shapes a row computes what the library computes, forward and backward. */
+LOOP_TEST(rows_are_the_library, num_samples()) {
+    int lines = 0;
+    const Sample *sample = &samples()[_i];
+    tensor_set_default_dtype(F64);
+    if (!has_row(sample->op, 0) || !open_sample(sample)) return;
+    for (int l = 0; l < plan.tape.num_lines; l++)
+        if (strcmp(json_text(plan.tape.lines[l].json, "op", ""), sample->op) == 0) {
+            expect_row(sample, &plan.tape.lines[l]);
+            lines++;
+        }
+    ck_assert_int_gt(lines, 0);
     close_plan();
 }
 
