@@ -9,16 +9,18 @@
 #include "common/output.h"
 #include "common/repository.h"
 #include "exercises/marker/class.h"
-#include "exercises/marker/marking.h"
+#include "exercises/marker/points.h"
 #include "exercises/marker/process.h"
 #include "exercises/marker/results.h"
-#include "exercises/marker/scratch.h"
+#include "exercises/marker/submission.h"
+#include "exercises/marker/texts.h"
 
 #include "../tensor/tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +33,8 @@ static const char *user;
 static const char *class;
 static const char *csv;
 static const char *scratch;
+static const char *file; /* that is named alone */
+static bool github, no_numbers, watch;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
 static const Flag flags[] = {
@@ -39,15 +43,18 @@ static const Flag flags[] = {
     OUTPUT_FLAG("--json", json, "FILE.json", "Writes the marks as Gradescope's results.json."),
     TEXT_FLAG(
         "--only", only, "3,7b", "all",
-        "Marks only these exercises. The numbers alone, as in `exercises 7b`, do the same, and\n"
-        "show the arrays of a wrong number, and what the function printed."),
+        "Marks only these exercises: 3,attention,6.1. The numbers alone, as in `exercises 7b`, do\n"
+        "the same, and show the arrays of a wrong number, and what the function printed. A file\n"
+        "alone, `exercises attention.c`, is marked."),
     SEED_FLAG("--seed", seed, "Draws other inputs."),
     TEXT_FLAG("--class", class, "DIR", "none",
               "Marks every folder in this folder, a student's each: a table, and the commonest\n"
               "mistakes. The seed is drawn anew unless --seed names one."),
-    TEXT_FLAG("--scratch", scratch, "FILE.c", "none",
-              "Marks this attention.c, of exercises/students/: eighteen functions, 100 points."),
     OUTPUT_FLAG("--csv", csv, "FILE.csv", "Writes the table of --class there."),
+    SWITCH_FLAG("--watch", watch, "Marks a file whenever it is saved."),
+    SWITCH_FLAG("--github", github, "Prints a table in Markdown, for the summary of a workflow."),
+    SWITCH_FLAG("--no-numbers", no_numbers, "Names a mistake and a stage, and no number."),
+    TEXT_FLAG("--scratch", scratch, "FILE.c", "none", "Marks this file as attention.c."),
     TEXT_FLAG("--user", user, "NAME", "nobody, for root",
               "Where root marks, the compiler and the students' programs run as this user."),
 };
@@ -55,8 +62,23 @@ static const Flag flags[] = {
 /* ---- the command line --------------------------------------------------------------------------
  */
 
+/* "3,7b", "6.1", "attention" */
 static bool is_list(const char *text) {
-    return *text >= '0' && *text <= '9' && text[strspn(text, "0123456789b,")] == '\0';
+    static const char all[] = "attention";
+    while (*text) {
+        const size_t n = strcspn(text, ",");
+        const bool number = *text >= '0' && *text <= '9' && strspn(text, "0123456789b.") >= n;
+        if (!number && !(n == strlen(all) && memcmp(text, all, n) == 0)) return false;
+        text += n;
+        if (*text) text++;
+        else return true;
+    }
+    return false;
+}
+
+static bool is_file(const char *text) {
+    const size_t n = strlen(text);
+    return *text != '-' && n > 2 && strcmp(text + n - 2, ".c") == 0;
 }
 
 /* Does this flag take the next argument as its value? */
@@ -75,6 +97,10 @@ static int take_numbers(int argc, char **argv, char *numbers, size_t size) {
             flags_misuse("exercises",
                          "there is no --solution: a right answer names the same loop in "
                          "the library, and a wrong one gets a question");
+        if (i > 0 && !is_value && !file && is_file(argv[i])) {
+            file = argv[i];
+            continue;
+        }
         if (i == 0 || is_value || !is_list(argv[i])) {
             argv[left++] = argv[i];
             continue;
@@ -86,26 +112,65 @@ static int take_numbers(int argc, char **argv, char *numbers, size_t size) {
     return left;
 }
 
-/* Which exercises of exercise_list does "3,7b" name? */
+/* Which exercises does "3,7b,attention" name? */
 static void choose(const char *list, bool *chosen) {
     const int last = exercise_list[num_exercises - 1]->number;
     for (const char *at = list; *at;) {
-        const char *end;
-        const int i = exercise_named(at, &end);
-        if (!only && is_list(at) && i < 0)
-            flags_misuse("exercises", "there is no exercise %.*s: they are 1 to %d, 7b and 10b",
-                         (int)strcspn(at, ","), at, last);
-        if (!is_list(at) || i < 0)
+        const char *end = at + strcspn(at, ",");
+        const bool all = strncmp(at, "attention", 9) == 0;
+        const int i = all ? 0 : exercise_named(at, &end);
+        if (!is_list(list) || i < 0)
             flags_misuse("exercises",
-                         "--only wants numbers from 1 to %d, 7b or 10b, as 3,7b, not \"%s\"", last,
-                         list);
-        chosen[i] = true;
+                         "there is no exercise %.*s: they are 1 to %d, 7b and 10b, and attention "
+                         "or one of its functions, as 6.1",
+                         (int)strcspn(at, ","), at, last);
+        for (int k = 0; exercise_at(k) && all; k++)
+            if (exercise_at(k)->file) chosen[k] = true;
+        if (!all) chosen[i] = true;
         at = *end == ',' ? end + 1 : end;
     }
 }
 
+/* Where the files are, and which is taken as another one. */
+static Submission from = {.prefix = ""};
+
+/* The file that is named: chooses its exercises. */
+static void choose_file(const char *path, bool *chosen) {
+    static char folder[4096], as[80];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const Exercise *its = NULL;
+    for (int i = 0; exercise_at(i); i++) {
+        const char *right = exercise_source(exercise_at(i));
+        const bool same = strncmp(name, right, strlen(right)) == 0;
+        if (scratch ? exercise_at(i)->file != NULL
+                    : same || (!its && submission_means(name, right)))
+            its = exercise_at(i);
+    }
+    if (!its) flags_misuse("exercises", "%s: files are called 04_softmax.c or attention.c", path);
+    for (int i = 0; exercise_at(i); i++)
+        chosen[i] = its->file ? exercise_at(i)->file != NULL : exercise_at(i) == its;
+    snprintf(as, sizeof as, "%s.c", exercise_source(its));
+    from.given = name;
+    from.as = as;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + (slash == path) : 1,
+             slash ? path : ".");
+    if (slash || access(name, F_OK) == 0 || scratch) submission = folder;
+}
+
+/* All that there is: the sixteen, and attention.c where somebody has written in it. */
 static void choose_all(bool *chosen) {
-    for (int i = 0; i < num_exercises; i++) chosen[i] = true;
+    char path[4096];
+    bool some = false;
+    snprintf(path, sizeof path, "%.4000s/attention.c", submission);
+    char *text = submission_read(path, SUBMISSION_MOST);
+    const bool attention = text && strcmp(text, text_named("attention.c")) != 0;
+    free(text);
+    for (int i = 0; exercise_list[i] && attention; i++) {
+        snprintf(path, sizeof path, "%.4000s/%s.c", submission, exercise_file(exercise_list[i]));
+        some = some || access(path, F_OK) == 0;
+    }
+    for (int i = 0; exercise_at(i); i++)
+        chosen[i] = exercise_at(i)->file ? attention : some || !attention;
 }
 
 /* ---- marking -----------------------------------------------------------------------------------
@@ -130,9 +195,11 @@ static void print_lesson(const Marking *marking) {
 
 static void print_mark(const Marking *marking, void *data) {
     (void)data;
-    results_print(marking, arrays || scratch ? NULL : &seed);
+    if (github) return;
+    results_print(marking, arrays || no_numbers ? NULL : &seed);
     if (arrays) print_lesson(marking);
-    if (arrays && marking->mark.kind != MARK_NOT_MARKED) results_print_arrays(marking);
+    if (arrays && !no_numbers && marking->mark.kind != MARK_NOT_MARKED)
+        results_print_arrays(marking);
     fflush(stdout);
 }
 
@@ -150,14 +217,13 @@ static void print_summary(const Marking *list, int n) {
         if (list[i].mark.kind != MARK_RIGHT && list[i].mark.kind != MARK_NOT_MARKED)
             next = &list[i];
     printf("\n%d of %d %s right", right, n, right == 1 ? "is" : "are");
-    if (scratch) printf(", %d points of 100", results_points(list, n));
+    if (list[n - 1].exercise->file)
+        printf(", %d points of %d", results_points(list, n), results_most_points(list, n));
     putchar('.');
-    if (next && scratch) {
+    if (next) {
         exercise_label(next->exercise, label);
-        printf(" Next: %s, %s", label, next->exercise->function);
-    } else if (next) {
-        exercise_label(next->exercise, label);
-        printf(" Next: %s, %s/%s.c", label, submission, exercise_file(next->exercise));
+        printf(" Next: %s, %s/%s.c", label, submission, exercise_source(next->exercise));
+        if (next->exercise->file) printf(", %s", next->exercise->function);
     }
     printf("\n%d passed, %d failed", right, n - right - unmarked);
     if (unmarked) printf(", %d not marked", unmarked);
@@ -180,7 +246,8 @@ static int mark(const Place *place, Marking *list, int n) {
     marking_run(list, n, place, seed, print_mark, NULL);
     int status = 130;
     if (!process_interrupted()) {
-        print_summary(list, n);
+        if (github) results_print_github(list, n);
+        else print_summary(list, n);
         if (json) output_write(json, results_write_json, &results);
         status = count(list, n, MARK_RIGHT) == n ? 0 : 1;
         if (count(list, n, MARK_NOT_MARKED)) status = RESULTS_NOT_MARKED;
@@ -192,10 +259,10 @@ static int mark(const Place *place, Marking *list, int n) {
 /* Nobody knows it before. */
 static uint64_t draw_seed(void) {
     uint32_t number = (uint32_t)time(NULL) * 2654435761U ^ (uint32_t)getpid();
-    FILE *file = fopen("/dev/urandom", "rb");
-    if (file) {
-        (void)!fread(&number, sizeof number, 1, file);
-        fclose(file);
+    FILE *random = fopen("/dev/urandom", "rb");
+    if (random) {
+        (void)!fread(&number, sizeof number, 1, random);
+        fclose(random);
     }
     return number;
 }
@@ -203,7 +270,7 @@ static uint64_t draw_seed(void) {
 static int mark_class(const bool *chosen, bool has_seed) {
     char sentence[SENTENCE_SIZE];
     Place place;
-    const Class students = {class, csv, chosen, has_seed ? seed : draw_seed()};
+    const Class students = {class, csv, only ? chosen : NULL, has_seed ? seed : draw_seed()};
     if (!place_make(&place, sentence, sizeof sentence)) {
         fprintf(stderr, "exercises: %s\n", sentence);
         return 1;
@@ -213,24 +280,64 @@ static int mark_class(const bool *chosen, bool has_seed) {
     return status;
 }
 
-static int mark_one(const bool *chosen) {
+static int mark_chosen(Place *place, const bool *chosen) {
     static Marking list[MOST_EXERCISES];
     char sentence[SENTENCE_SIZE];
-    Place place;
-    if (submission == usual && !scratch)
-        submission = repository_find(usual, "name your folder, --submission");
-    if (!submission) return 1;
-    cut_slashes();
-    int status = 1, n = 0;
-    for (int i = 0; i < num_exercises && !scratch; i++)
-        if (chosen[i]) list[n++].exercise = exercise_list[i];
-    for (int i = 0; i < SCRATCH && scratch; i++) list[n++].exercise = scratch_exercise(i);
+    int n = 0;
+    memset(list, 0, sizeof list);
+    for (int i = 0; exercise_at(i); i++)
+        if (chosen[i]) list[n++].exercise = exercise_at(i);
+    from.folder = submission;
+    from.attention = list[n - 1].exercise->file;
     if (json && !output_write(json, results_write_unmarked, &(Results){list, n, seed})) return 1;
-    if (!place_make(&place, sentence, sizeof sentence) ||
-        !(scratch ? scratch_take(&place, scratch, sentence, sizeof sentence)
-                  : place_take(&place, submission, sentence, sizeof sentence)))
-        fprintf(stderr, "exercises: %s\n", sentence);
-    else status = mark(&place, list, n);
+    if (!*place->folder && !place_make(place, sentence, sizeof sentence)) n = 0;
+    if (n && place_take(place, &from, sentence, sizeof sentence)) return mark(place, list, n);
+    fprintf(stderr, "exercises: %s\n", sentence);
+    return 1;
+}
+
+/* ---- whenever a file is saved ------------------------------------------------------------------
+ */
+
+/* A file's time and size: editors that write a new file change both. */
+static int64_t stamp_of(const Exercise *e) {
+    char path[4096], name[NAME_SIZE];
+    struct stat status;
+    place_file(&from, e, name);
+    snprintf(path, sizeof path, "%.3700s/%s", submission, name);
+    if (stat(path, &status) != 0) return 0;
+#ifdef __APPLE__
+    const struct timespec saved = status.st_mtimespec;
+#else
+    const struct timespec saved = status.st_mtim;
+#endif
+    return (int64_t)saved.tv_sec * 1000000007 + saved.tv_nsec + status.st_size;
+}
+
+/* Marks what was chosen and has changed. */
+static int watch_files(Place *place, const bool *chosen) {
+    static const struct timespec moment = {0, 200000000};
+    int64_t stamp[MOST_EXERCISES] = {0};
+    for (int i = 0; exercise_at(i); i++) stamp[i] = stamp_of(exercise_at(i));
+    printf("%s is watched; Ctrl-C ends it.\n", submission);
+    fflush(stdout);
+    while (!process_interrupted() && !output_reader_is_gone()) {
+        bool changed[MOST_EXERCISES] = {false}, any = false;
+        for (int i = 0; exercise_at(i); i++) {
+            const int64_t now = stamp_of(exercise_at(i));
+            changed[i] = chosen[i] && now && now != stamp[i];
+            any = any || changed[i];
+            stamp[i] = now;
+        }
+        if (any) mark_chosen(place, changed);
+        nanosleep(&moment, NULL);
+    }
+    return 0;
+}
+
+static int mark_here(const bool *chosen) {
+    Place place = {.folder = ""};
+    const int status = watch ? watch_files(&place, chosen) : mark_chosen(&place, chosen);
     place_remove(&place);
     return status;
 }
@@ -246,10 +353,12 @@ static bool has_flag(int argc, char **argv, const char *flag) {
 static void check_flags(const char *numbers) {
     if (only && *numbers)
         flags_misuse("exercises", "--only %s and %s: use one of them", only, numbers);
-    if (scratch && (class || only || *numbers || submission != usual))
-        flags_misuse("exercises", "--scratch goes with --json, --seed and --user alone");
+    if (file && (only || *numbers || submission != usual))
+        flags_misuse("exercises", "%s is marked alone: without other exercises or --submission",
+                     file);
     if (csv && !class) flags_misuse("exercises", "--csv is for --class");
-    if (class && (json || *numbers || submission != usual))
+    if (watch && json) flags_misuse("exercises", "--watch marks again and again: without --json");
+    if (class && (file || json || github || watch || *numbers || submission != usual))
         flags_misuse("exercises", "--class goes with --csv, --only, --seed and --user alone");
 }
 
@@ -259,22 +368,42 @@ static bool can_write(const char *path) {
     return false;
 }
 
+/* The folder of the files, and what is marked. */
+static bool find_submission(const char *numbers, bool *chosen) {
+    const bool here = submission == usual;
+    if (file) choose_file(file, chosen);
+    choose(only ? only : numbers, chosen);
+    if (!class && here && submission == usual)
+        submission = repository_find(usual, "name your folder, --submission");
+    if (class || !submission) return class != NULL;
+    cut_slashes();
+    if (!file && !only && !*numbers) choose_all(chosen);
+    int n = 0;
+    for (int i = 0; exercise_at(i); i++) n += chosen[i];
+    arrays = (*numbers || file) && !strstr(numbers, "attention") && (!file || n == 1);
+    return true;
+}
+
 int main(int argc, char **argv) {
     static char numbers[256];
+    char sentence[SENTENCE_SIZE];
     bool chosen[MOST_EXERCISES] = {false};
     const bool has_seed = has_flag(argc, argv, "--seed");
     argc = take_numbers(argc, argv, numbers, sizeof numbers);
     flags_parse(argc, argv, "exercises", "marks the backwards that you write", flags,
                 sizeof flags / sizeof *flags);
+    if (scratch) file = scratch;
     check_flags(numbers);
-    arrays = *numbers;
-    if (!*numbers && !only) choose_all(chosen);
-    choose(only ? only : numbers, chosen);
+    diagnosis_hides_numbers = no_numbers;
+    if (!points_are_read(sentence, sizeof sentence)) {
+        fprintf(stderr, "exercises: %s\n", sentence);
+        return 1;
+    }
     if (!can_write(json) || !can_write(csv)) return 1;
-    char sentence[SENTENCE_SIZE];
     if (!process_prepare(user, sentence, sizeof sentence))
         flags_misuse("exercises", "%s", sentence);
-    const int status = class ? mark_class(chosen, has_seed) : mark_one(chosen);
+    if (!find_submission(numbers, chosen)) return 1;
+    const int status = class ? mark_class(chosen, has_seed) : mark_here(chosen);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && output_stdout_ok()) return status;
     fprintf(stderr, "exercises: %s\n",

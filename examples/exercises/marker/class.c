@@ -3,7 +3,7 @@
 
 #include "../../../tensor/tensor.h"
 #include "../../common/output.h"
-#include "marking.h"
+#include "points.h"
 #include "results.h"
 #include "submission.h"
 
@@ -20,11 +20,13 @@ typedef struct {
     MarkKind kind;
     const KnownMistake *mistake[MOST_OUTPUTS]; /* NULL after the last one */
     char stage[32];
+    int points;
 } Cell;
 
 typedef struct {
     char name[256];            /* of the folder */
     char shown[256];           /* the same, without characters that a terminal would obey */
+    char prefix[256];          /* of all files' names, where all students' lie in one folder */
     Cell cell[MOST_EXERCISES]; /* of the exercises that are marked, in their order */
 } Student;
 
@@ -64,33 +66,83 @@ static void say_link(const char *name) {
     fprintf(stderr, "exercises: %s is a link, and no student's folder\n", none.shown);
 }
 
-/* Every folder is a student's. False with an error. */
+static bool add_student(Table *table, const char *name, const char *prefix) {
+    for (int i = 0; i < table->students && *prefix; i++)
+        if (strcmp(table->student[i].prefix, prefix) == 0) return true;
+    Student *longer =
+        realloc(table->student, ((size_t)table->students + 1) * sizeof *table->student);
+    if (!longer) return tensor_fail("out of memory");
+    table->student = longer;
+    Student *student = &longer[table->students++];
+    name_student(student, name);
+    snprintf(student->prefix, sizeof student->prefix, "%s", prefix);
+    return true;
+}
+
+/* "ada_17_07b_mean_variance.c" is a file of the student ada_17. */
+static bool add_owner(Table *table, const char *file) {
+    char prefix[256], name[256];
+    size_t length = 0;
+    for (int i = 0; exercise_at(i) && !length; i++)
+        length = submission_prefix(file, exercise_source(exercise_at(i)));
+    snprintf(prefix, sizeof prefix, "%.*s", (int)length, file);
+    snprintf(name, sizeof name, "%.*s", length ? (int)length - 1 : 0, file);
+    return !length || add_student(table, name, prefix);
+}
+
+/* Every folder is a student's; where there are none, every beginning of a file's name. False with
+ * an error. */
 static bool find_students(Table *table) {
     const char *where = table->class->folder;
-    DIR *folder = opendir(where);
-    if (!folder) return tensor_fail("%s: there is no such folder; --class names one", where);
-    for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
-        char path[PATH_SIZE];
-        snprintf(path, sizeof path, "%s/%s", where, item->d_name);
-        if (*item->d_name == '.') continue;
-        if (is_link(path)) say_link(item->d_name);
-        if (!is_folder(path)) continue;
-        Student *longer =
-            realloc(table->student, ((size_t)table->students + 1) * sizeof *table->student);
-        if (!longer) break;
-        table->student = longer;
-        name_student(&longer[table->students++], item->d_name);
+    for (int files = 0; files < 2 && !table->students; files++) {
+        DIR *folder = opendir(where);
+        if (!folder) return tensor_fail("%s: there is no such folder; --class names one", where);
+        bool ok = true;
+        for (struct dirent *item = readdir(folder); item && ok; item = readdir(folder)) {
+            char path[PATH_SIZE];
+            snprintf(path, sizeof path, "%s/%s", where, item->d_name);
+            if (*item->d_name == '.') continue;
+            if (!files && is_link(path)) say_link(item->d_name);
+            if (is_folder(path) == files) continue;
+            ok = files ? add_owner(table, item->d_name) : add_student(table, item->d_name, "");
+        }
+        closedir(folder);
+        if (!ok) return false;
     }
-    closedir(folder);
-    if (!table->students) return tensor_fail("%s: it has no folders of students", where);
+    if (!table->students)
+        return tensor_fail("%s: it has no folders of students, and no ada_04_softmax.c", where);
     qsort(table->student, (size_t)table->students, sizeof *table->student, by_name);
     return true;
+}
+
+static void locate(const Table *table, const Student *student, char folder[PATH_SIZE / 2],
+                   Submission *from) {
+    const char *name = *student->prefix ? "" : student->name;
+    snprintf(folder, PATH_SIZE / 2, "%s%s%s", table->class->folder, *name ? "/" : "", name);
+    *from = (Submission){.folder = folder, .prefix = student->prefix};
+}
+
+/* Which exercises are marked: those that are named, or all for which somebody has a file. */
+static void choose(Table *table) {
+    char folder[PATH_SIZE / 2], sentence[SENTENCE_SIZE];
+    bool some[2] = {false}; /* of the sixteen, and attention.c */
+    for (int i = 0; exercise_at(i) && !table->class->chosen; i++)
+        for (int s = 0; s < table->students && !some[exercise_at(i)->file != NULL]; s++) {
+            Submission from;
+            locate(table, &table->student[s], folder, &from);
+            some[exercise_at(i)->file != NULL] =
+                !place_is_missing(&from, exercise_at(i), sentence, sizeof sentence);
+        }
+    if (!some[1]) some[0] = true;
+    for (int i = 0; exercise_at(i); i++)
+        if (table->class->chosen ? table->class->chosen[i] : some[exercise_at(i)->file != NULL])
+            table->exercise[table->n++] = exercise_at(i);
 }
 
 static void keep(const Marking *marking, void *data) {
     Cell *cell = *(Cell **)data;
     const Mark *mark = &marking->mark;
-    *cell = (Cell){.kind = mark->kind};
+    *cell = (Cell){.kind = mark->kind, .points = points_for(marking)};
     memcpy(cell->stage, mark->stage, sizeof cell->stage);
     memcpy(cell->mistake, mark->mistakes, sizeof cell->mistake);
     ++*(Cell **)data;
@@ -109,7 +161,7 @@ static void write_cell(FILE *file, const char *text) {
 
 static void write_names(FILE *file, const Table *table) {
     fputs("student", file);
-    for (int i = 0; i < table->n; i++) fprintf(file, ",%s", exercise_file(table->exercise[i]));
+    for (int i = 0; i < table->n; i++) fprintf(file, ",%s", exercise_title(table->exercise[i]));
     fputs(",points,mistake,stage\n", file);
 }
 
@@ -119,13 +171,20 @@ static int count(const Table *table, const Student *student, MarkKind kind) {
     return marks;
 }
 
+static int points(const Table *table, const Student *student) {
+    int sum = 0;
+    for (int i = 0; i < table->n; i++) sum += student->cell[i].points;
+    return sum;
+}
+
 /* "03_product: da_untransposed+db_untransposed; 04_softmax: no_sum" */
 static void write_mistakes(FILE *file, const Table *table, const Student *student) {
     const char *between = "";
     for (int i = 0; i < table->n; i++) {
         const Cell *cell = &student->cell[i];
         if (!cell->mistake[0]) continue;
-        fprintf(file, "%s%s: %s", between, exercise_file(table->exercise[i]), cell->mistake[0]->id);
+        fprintf(file, "%s%s: %s", between, exercise_title(table->exercise[i]),
+                cell->mistake[0]->id);
         for (int k = 1; k < MOST_OUTPUTS && cell->mistake[k]; k++)
             fprintf(file, "+%s", cell->mistake[k]->id);
         between = "; ";
@@ -136,7 +195,7 @@ static void write_stages(FILE *file, const Table *table, const Student *student)
     const char *between = "";
     for (int i = 0; i < table->n; i++) {
         if (!*student->cell[i].stage) continue;
-        fprintf(file, "%s%s: %s", between, exercise_file(table->exercise[i]),
+        fprintf(file, "%s%s: %s", between, exercise_title(table->exercise[i]),
                 student->cell[i].stage);
         between = "; ";
     }
@@ -147,8 +206,7 @@ static void write_student(FILE *file, const Table *table, const Student *student
     write_cell(file, student->shown);
     for (int i = 0; i < table->n; i++) fprintf(file, ",%s", mark_names[student->cell[i].kind]);
     putc(',', file);
-    if (!count(table, student, MARK_NOT_MARKED))
-        fprintf(file, "%d", count(table, student, MARK_RIGHT));
+    if (!count(table, student, MARK_NOT_MARKED)) fprintf(file, "%d", points(table, student));
     putc(',', file);
     write_mistakes(file, table, student);
     putc(',', file);
@@ -167,17 +225,14 @@ static void write_table(FILE *file, const void *data) {
 
 /* Says which of a student's files are not there. */
 static void print_files(const Table *table, const Student *student) {
-    char folder[PATH_SIZE - 300], path[PATH_SIZE], sentence[SENTENCE_SIZE];
-    snprintf(folder, sizeof folder, "%s/%s", table->class->folder, student->name);
+    char folder[PATH_SIZE / 2], sentence[SENTENCE_SIZE];
+    Submission from;
+    locate(table, student, folder, &from);
     for (int i = 0; i < table->n; i++) {
         const Exercise *e = table->exercise[i];
-        struct stat status;
-        const char *name = exercise_file(e);
-        snprintf(path, sizeof path, "%s/%s.c", folder, name);
-        if (stat(path, &status) == 0) continue;
-        submission_other_name(folder, name, sentence, sizeof sentence);
-        if (!*sentence) snprintf(sentence, sizeof sentence, "%s.c is missing", name);
-        printf("%s: %s\n", student->shown, sentence);
+        const bool again = i > 0 && e->file && table->exercise[i - 1]->file;
+        if (!again && place_is_missing(&from, e, sentence, sizeof sentence))
+            printf("%s: %s\n", student->shown, sentence);
     }
 }
 
@@ -221,7 +276,7 @@ static void print_commonest(const Table *table) {
     for (int i = 0; i < n && i < SHOWN; i++) {
         MistakeWords words;
         mistake_words(tally[i].exercise, tally[i].mistake, &words);
-        const char *name = exercise_file(tally[i].exercise);
+        const char *name = exercise_title(tally[i].exercise);
         printf("%3d %s, %s: %s\n    The code computes this: %s\n    %s\n", tally[i].students,
                tally[i].students == 1 ? "student" : "students", name, tally[i].mistake->id,
                words.says, words.asks);
@@ -238,12 +293,14 @@ static void keep_none(const Table *table, Student *student) {
 
 static void mark_student(Place *place, const Table *table, Student *student) {
     static Marking list[MOST_EXERCISES];
-    char folder[PATH_SIZE], sentence[SENTENCE_SIZE];
+    char folder[PATH_SIZE / 2], sentence[SENTENCE_SIZE];
     Cell *next = student->cell;
-    snprintf(folder, sizeof folder, "%s/%s", table->class->folder, student->name);
+    Submission from;
+    locate(table, student, folder, &from);
+    from.attention = table->exercise[table->n - 1]->file;
     memset(list, 0, sizeof list);
     for (int i = 0; i < table->n; i++) list[i].exercise = table->exercise[i];
-    if (place_take(place, folder, sentence, sizeof sentence)) {
+    if (place_take(place, &from, sentence, sizeof sentence)) {
         marking_run(list, table->n, place, table->class->seed, keep, &next);
     } else {
         submission_make_plain(sentence);
@@ -286,9 +343,8 @@ static int report(const Table *table) {
 int class_mark(Place *place, const Class *class) {
     Table table = {.class = class};
     int status = 1;
-    for (int i = 0; i < num_exercises; i++)
-        if (class->chosen[i]) table.exercise[table.n++] = exercise_list[i];
     if (find_students(&table)) {
+        choose(&table);
         mark_all(place, &table);
         status = process_interrupted() ? 130 : report(&table);
     }

@@ -1,4 +1,4 @@
-/* class.h - marks a folder that has a folder for each student. */
+/* class.h - marks a folder that has a folder for each student, or all of their files. */
 #ifndef TAPEHEAD_EXERCISES_CLASS_H
 #define TAPEHEAD_EXERCISES_CLASS_H
 
@@ -7,7 +7,7 @@
 typedef struct {
     const char *folder; /* of the students' folders */
     const char *csv;    /* the file for the table; NULL: it is printed */
-    const bool *chosen; /* which exercises of exercise_list are marked? */
+    const bool *chosen; /* is exercise_at(i) marked? NULL: what somebody has a file for */
     uint64_t seed;
 } Class;
 

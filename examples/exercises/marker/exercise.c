@@ -15,12 +15,16 @@ const Exercise *exercise(int number) {
     return NULL;
 }
 
+const Exercise *exercise_at(int i) {
+    return i < num_exercises ? exercise_list[i] : scratch_exercise(i - num_exercises);
+}
+
 int exercise_named(const char *text, const char **end) {
-    const size_t length = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz");
+    const size_t length = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz.");
     char label[LABEL_SIZE];
     *end = text + length;
-    for (int i = 0; i < num_exercises; i++) {
-        exercise_label(exercise_list[i], label);
+    for (int i = 0; exercise_at(i); i++) {
+        exercise_label(exercise_at(i), label);
         if (strlen(label) == length && memcmp(label, text, length) == 0) return i;
     }
     return -1;
@@ -45,6 +49,10 @@ const char *exercise_file(const Exercise *e) {
     snprintf(name, sizeof name, "%02d%s_%s", e->number, e->letter ? e->letter : "", e->name);
     return name;
 }
+
+const char *exercise_source(const Exercise *e) { return e->file ? e->file : exercise_file(e); }
+
+const char *exercise_title(const Exercise *e) { return e->file ? e->name : exercise_file(e); }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 

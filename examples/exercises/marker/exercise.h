@@ -81,7 +81,6 @@ typedef struct Random Random;
 
 typedef struct {
     int number;
-    int points;           /* 0: one */
     const char *letter;   /* "b": exercise 7b comes after 7; NULL: there is none */
     const char *name;     /* "softmax": the file is 04_softmax.c */
     const char *function; /* "softmax_backward" */
@@ -122,11 +121,14 @@ typedef struct {
  * Exercise exercise_NAME` with its number in the files of this folder. */
 extern const Exercise *const exercise_list[];
 extern const int num_exercises;
+/* Of attention.c, each function: from 0; 4.2 has the number 42. NULL after the last one. */
+enum { SCRATCH = 18 };
+const Exercise *scratch_exercise(int i);
+/* The list and, behind it, the functions of attention.c; NULL after the last one. */
+const Exercise *exercise_at(int i);
 /* The one with this number and without a letter; NULL if there is none. */
 const Exercise *exercise(int number);
-/* The place in the list of the one with the label at text, "7" or "7b"; *end is behind it. -1: it
- * is none.
- */
+/* exercise_at(i) has the label at text, "7", "7b" or "6.1"; *end is behind it. -1: none has. */
 int exercise_named(const char *text, const char **end);
 
 /* "4", "7b"; of a file with several functions "4.2", for number 42 */
@@ -136,6 +138,10 @@ const KnownMistake *exercise_mistake(const Exercise *e, int i);
 
 /* "04_softmax", until the next call */
 const char *exercise_file(const Exercise *e);
+/* The name of the student's file without .c, "04_softmax" or "attention"; and what it is called in
+ * a table, "04_softmax" or "softmax_backward"; until the next call of exercise_file. */
+const char *exercise_source(const Exercise *e);
+const char *exercise_title(const Exercise *e);
 
 /* The array parameters are numbered from 0; NULL after the last one. */
 const Parameter *exercise_array(const Exercise *e, int array);

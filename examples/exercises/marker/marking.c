@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -144,6 +145,11 @@ void marking_finish(Marking *marking) {
              tensor_error());
 }
 
+/* The file of several functions is missing: that is said of the first one. */
+static bool is_said(const Trial *before, const Trial *trial) {
+    return before->of_file && trial->of_file && strcmp(before->sentence, trial->sentence) == 0;
+}
+
 void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
                  void (*done)(const Marking *marking, void *data), void *data) {
     Queue queue = {.list = list, .n = n, .place = place};
@@ -157,6 +163,7 @@ void marking_run(Marking *list, int n, const Place *place, uint64_t seed,
     if (workers == 0) work(&queue); /* there are no threads */
     for (int i = 0; i < n && !process_interrupted(); i++) {
         if (await(&queue, &list[i])) marking_finish(&list[i]);
+        if (i > 0 && is_said(&list[i - 1].trial, &list[i].trial)) *list[i].mark.text = '\0';
         if (!process_interrupted()) done(&list[i], data);
     }
     for (int i = 0; i < workers; i++) pthread_join(thread[i], NULL);

@@ -504,7 +504,7 @@ static void try_locks(Place *place) {
 }
 
 bool place_make(Place *place, char *sentence, size_t size) {
-    *place = (Place){.submission = ""};
+    *place = (Place){.submission = {"", "", NULL, NULL, false}};
     if (!process_make_folder(place->folder, sizeof place->folder)) {
         snprintf(sentence, size, "there is no place for temporary files; TMPDIR may name one");
         return false;
@@ -547,14 +547,41 @@ static bool is_c(const char *name) {
     return n > 2 && name[n - 2] == '.' && (name[n - 1] == 'c' || name[n - 1] == 'h');
 }
 
+void place_file(const Submission *from, const Exercise *e, char name[NAME_SIZE]) {
+    char right[80];
+    snprintf(right, sizeof right, "%s.c", exercise_source(e));
+    if (from->as && strcmp(from->as, right) == 0) snprintf(name, NAME_SIZE, "%s", from->given);
+    else snprintf(name, NAME_SIZE, "%.239s%s", from->prefix, right);
+}
+
+bool place_is_missing(const Submission *from, const Exercise *e, char *sentence, size_t size) {
+    char name[NAME_SIZE], path[PATH_SIZE];
+    struct stat status;
+    place_file(from, e, name);
+    snprintf(path, sizeof path, "%.3700s/%s", from->folder, name);
+    if (lstat(path, &status) == 0) return false;
+    submission_other_name(from->folder, name, exercise_source(e), sentence, size);
+    return true;
+}
+
+/* What a file is called here: without the prefix, or as what it is taken. NULL: it is not copied.
+ */
+static const char *name_here(const Submission *from, const char *name) {
+    const size_t n = strlen(from->prefix);
+    if (from->given && strcmp(name, from->given) == 0) return from->as;
+    if (strncmp(name, from->prefix, n) != 0) return NULL;
+    return from->as && strcmp(name, from->as) == 0 ? NULL : name + n;
+}
+
 /* A file that cannot be read, or that is refused, is not copied. */
-static bool copy_file(const Place *place, const char *name) {
+static bool copy_file(const Place *place, const char *name, const char *here) {
+    const char *folder = place->submission.folder;
     char from[PATH_SIZE], to[PATH_SIZE], sentence[SENTENCE_SIZE];
-    snprintf(from, sizeof from, "%s/%s", place->submission, name);
-    if (submission_refusal(place->submission, name, sentence, sizeof sentence)) return true;
+    snprintf(from, sizeof from, "%s/%s", folder, name);
+    if (submission_refusal(folder, name, sentence, sizeof sentence)) return true;
     char *text = submission_read(from, SUBMISSION_MOST);
     if (!text) return true;
-    place_path(place, source, name, "", to);
+    place_path(place, source, here, "", to);
     const bool written = write_bytes(to, text, strlen(text));
     free(text);
     return written;
@@ -581,33 +608,36 @@ static bool copy_files(const Place *place, DIR *folder) {
     enum { MOST_OTHERS = 100, MOST_HEADERS = 8 };
     int others = 0, headers = 0;
     for (struct dirent *item = readdir(folder); item; item = readdir(folder)) {
-        const char *name = item->d_name;
-        if (!is_c(name) || is_text_of_kit(name)) continue;
-        if (!isdigit((unsigned char)*name) && ++others > MOST_OTHERS) continue;
+        const char *name = name_here(&place->submission, item->d_name);
+        if (!name || !is_c(name) || is_text_of_kit(name)) continue;
+        const bool is_ours = isdigit((unsigned char)*name) || strcmp(name, "attention.c") == 0;
+        if (!is_ours && ++others > MOST_OTHERS) continue;
         if (name[strlen(name) - 1] == 'h' && ++headers > MOST_HEADERS) continue;
-        if (!copy_file(place, name)) return false;
+        if (!copy_file(place, item->d_name, name)) return false;
     }
     return true;
 }
 
-bool place_take(Place *place, const char *submission, char *sentence, size_t size) {
+bool place_take(Place *place, const Submission *submission, char *sentence, size_t size) {
     char path[PATH_SIZE];
     struct stat status;
-    place->submission = submission;
-    if (stat(submission, &status) != 0 || !S_ISDIR(status.st_mode)) {
+    const char *from = submission->folder;
+    place->submission = *submission;
+    place->whole = false;
+    if (stat(from, &status) != 0 || !S_ISDIR(status.st_mode)) {
         tensor_snprintf(sentence, size, "%s: there is no such folder; --submission names one",
-                        submission);
+                        from);
         return false;
     }
     empty(place);
-    DIR *folder = opendir(submission);
+    DIR *folder = opendir(from);
     if (!folder) {
-        tensor_snprintf(sentence, size, "%s: the folder cannot be read", submission);
+        tensor_snprintf(sentence, size, "%s: the folder cannot be read", from);
         return false;
     }
     const bool ok = process_make_folder_in(place->folder, source, false, path, sizeof path) &&
                     copy_files(place, folder);
     if (!ok) tensor_snprintf(sentence, size, "%s: nothing can be written there", place->folder);
     closedir(folder);
-    return ok;
+    return ok && (!submission->attention || scratch_take(place, sentence, size));
 }

@@ -16,13 +16,22 @@
 #include "exercise.h"
 #include "process.h"
 
-enum { PATH_SIZE = 4096, SENTENCE_SIZE = 1024 };
+enum { PATH_SIZE = 4096, NAME_SIZE = 320, SENTENCE_SIZE = 1024 };
 /* The compiler's time: for the kit, and for a student's file, which may include itself without end.
  */
 enum { KIT_SECONDS = 30, COMPILER_SECONDS = 10 };
 
+/* Where a student's files are. */
 typedef struct {
-    const char *submission;     /* the folder of the student's files */
+    const char *folder;
+    const char *prefix; /* of their names there, "ada_"; or "" */
+    const char *given;  /* a file that is taken, */
+    const char *as;     /* as "attention.c"; or both NULL */
+    bool attention;     /* functions of attention.c are marked */
+} Submission;
+
+typedef struct {
+    Submission submission;
     char folder[PATH_SIZE / 4]; /* of temporary files */
     char *compiler[16];         /* the words of $CC, or cc; NULL after the last one */
     char compiler_path[PATH_SIZE / 4];
@@ -35,7 +44,11 @@ typedef struct {
 bool place_make(Place *place, char *sentence, size_t size);
 void place_remove(Place *place);
 /* Copies a student's files; those of the student before go. False with a sentence. */
-bool place_take(Place *place, const char *submission, char *sentence, size_t size);
+bool place_take(Place *place, const Submission *submission, char *sentence, size_t size);
+/* The name of the exercise's file in the folder of the submission: "ada_04_softmax.c". */
+void place_file(const Submission *from, const Exercise *e, char name[NAME_SIZE]);
+/* Is it not there? With a sentence, which may name another that is. */
+bool place_is_missing(const Submission *from, const Exercise *e, char *sentence, size_t size);
 
 /* The path of a file in one of the place's folders. */
 void place_path(const Place *place, const char *folder, const char *name, const char *suffix,

@@ -2,6 +2,7 @@
 #include "results.h"
 
 #include "../../explain/json.h"
+#include "points.h"
 #include "submission.h"
 
 #include <stdlib.h>
@@ -177,21 +178,18 @@ static bool is_whole(const Results *results) {
     return true;
 }
 
-static int points_of(const Exercise *e) { return e->points ? e->points : 1; }
-
 static void write_head(FILE *file, const Exercise *e) {
     char label[LABEL_SIZE];
-    const char *name = exercise_file(e);
     exercise_label(e, label);
     fprintf(file, "  {\"number\": \"%s\", \"name\": \"%s\", \"max_score\": %d, ", label,
-            e->file ? e->name : name, points_of(e));
+            exercise_title(e), points_of(e));
 }
 
 static void write_test(FILE *file, const Marking *marking, bool scores) {
     const Mark *mark = &marking->mark;
     const bool right = mark->kind == MARK_RIGHT;
     write_head(file, marking->exercise);
-    if (scores) fprintf(file, "\"score\": %d, ", right ? points_of(marking->exercise) : 0);
+    if (scores) fprintf(file, "\"score\": %d, ", points_for(marking));
     fprintf(file, "\"status\": \"%s\", \"output\": ", right ? "passed" : "failed");
     write_output(file, marking);
     fprintf(file, ", \"extra_data\": {\"result\": \"%s\"", mark_names[mark->kind]);
@@ -208,9 +206,28 @@ static void write_test(FILE *file, const Marking *marking, bool scores) {
 
 int results_points(const Marking *list, int n) {
     int points = 0;
-    for (int i = 0; i < n; i++)
-        if (list[i].mark.kind == MARK_RIGHT) points += points_of(list[i].exercise);
+    for (int i = 0; i < n; i++) points += points_for(&list[i]);
     return points;
+}
+
+int results_most_points(const Marking *list, int n) {
+    int points = 0;
+    for (int i = 0; i < n; i++) points += points_of(list[i].exercise);
+    return points;
+}
+
+/* What is said of a missing or refused file, once. */
+static void write_files(FILE *file, const Results *results) {
+    const char *last = "";
+    for (int i = 0; i < results->n; i++) {
+        const Trial *trial = &results->list[i].trial;
+        if (!trial->of_file || strcmp(last, trial->sentence) == 0) continue;
+        last = trial->sentence;
+        for (const char *at = last; *at; at++)
+            if (*at == '"' || *at == '\\') fprintf(file, "\\%c", *at);
+            else putc((unsigned char)*at < ' ' || *at == 127 ? '?' : *at, file);
+        fputs(". ", file);
+    }
 }
 
 void results_write_json(FILE *file, const void *data) {
@@ -221,6 +238,7 @@ void results_write_json(FILE *file, const void *data) {
     if (whole)
         fprintf(file, "{\"score\": %d, \"output\": \"", results_points(results->list, results->n));
     else fprintf(file, "{\"output\": \"failed: not marked, see below. ");
+    write_files(file, results);
     fprintf(file, "%d of %d %s right (seed %llu).\", \"tests\": [\n", right, results->n,
             right == 1 ? "is" : "are", (unsigned long long)results->seed);
     for (int i = 0; i < results->n; i++) {
@@ -242,4 +260,32 @@ void results_write_unmarked(FILE *file, const void *data) {
                 mark_names[MARK_NOT_MARKED], i + 1 < results->n ? "," : "");
     }
     fprintf(file, "]}\n");
+}
+
+/* A cell of a table, without a character that Markdown or HTML would obey. */
+static void print_cell(const char *text) {
+    for (; *text; text++)
+        if (*text == '\n') fputs(text[1] ? "<br>" : "", stdout);
+        else if (strchr("|<>`*_[]\\&#!@~", *text)) printf("&#%d;", *text);
+        else putchar((unsigned char)*text < ' ' || *text == 127 ? '?' : *text);
+}
+
+void results_print_github(const Marking *list, int n) {
+    int right = 0;
+    for (int i = 0; i < n; i++) right += list[i].mark.kind == MARK_RIGHT;
+    printf("### %d of %d right, %d of %d points\n\n| | mark | stage | what to look at |\n"
+           "|---|---|---|---|\n",
+           right, n, results_points(list, n), results_most_points(list, n));
+    for (int i = 0; i < n; i++) {
+        const Mark *mark = &list[i].mark;
+        char label[LABEL_SIZE];
+        exercise_label(list[i].exercise, label);
+        printf("| %s ", label);
+        print_cell(list[i].exercise->name);
+        printf(" | %s | ", mark_names[mark->kind]);
+        print_cell(mark->stage);
+        fputs(" | ", stdout);
+        print_cell(mark->text);
+        puts(" |");
+    }
 }

@@ -13,6 +13,10 @@ enum { RESULTS_NOT_MARKED = 3 }; /* the exit status if the machine has failed at
 void results_print(const Marking *marking, const uint64_t *seed);
 
 int results_points(const Marking *list, int n);
+int results_most_points(const Marking *list, int n);
+
+/* The marks as a table in Markdown, for the summary of a workflow. */
+void results_print_github(const Marking *list, int n);
 
 /* The arrays of the call with the worst number, yours and right, and what the function printed. */
 void results_print_arrays(const Marking *marking);

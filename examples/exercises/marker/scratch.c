@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char source[] = "source", around[] = "around";
 
@@ -169,7 +170,7 @@ static bool write_source(const Place *place, const Exercise *e, const char *text
 
 static char *students_text(const Place *place) {
     char path[PATH_SIZE];
-    place_path(place, source, "whole", "", path);
+    place_path(place, source, "attention.c", "", path);
     return submission_read(path, SUBMISSION_MOST);
 }
 
@@ -217,22 +218,18 @@ bool scratch_has(const Place *place, const Exercise *e) {
     return is_there;
 }
 
-bool scratch_take(Place *place, const char *file, char *sentence, size_t size) {
-    static char folder[PATH_SIZE];
-    char *text = submission_read(file, SUBMISSION_MOST);
-    if (!text) {
-        snprintf(sentence, size, "%.500s: there is no such file, or it cannot be read", file);
-        return false;
-    }
-    bool ok = process_make_folder_in(place->folder, source, false, folder, sizeof folder) &&
-              place_write(place, source, "whole", text) &&
-              place_write(place, source, "check.h", "");
-    place->submission = folder;
+bool scratch_take(Place *place, char *sentence, size_t size) {
+    char path[PATH_SIZE];
+    struct stat status;
+    char *text = students_text(place);
+    if (!text) return true;
+    bool ok = place_write(place, source, "check.h", "");
     for (int i = 0; i < SCRATCH && ok; i++) ok = write_source(place, scratch_exercise(i), text);
     if (ok) place_compile_whole(place, exercise_file(scratch_exercise(0)));
     free(text);
     if (!ok) snprintf(sentence, size, "%s: nothing can be written there", place->folder);
-    if (ok && !compile_right(place)) {
+    place_path(place, "objects", "right.o", "", path); /* from a student before */
+    if (ok && stat(path, &status) != 0 && !compile_right(place)) {
         snprintf(sentence, size, "the compiler %s cannot compile micro.c", place->compiler[0]);
         ok = false;
     }

@@ -5,11 +5,8 @@
 
 #include "place.h"
 
-enum { SCRATCH = 18 };
-const Exercise *scratch_exercise(int i); /* from 0; 4.2 has the number 42 */
-
-/* Takes a copy of the student's file; false with a sentence. */
-bool scratch_take(Place *place, const char *file, char *sentence, size_t size);
+/* Prepares the copy of the student's attention.c, where there is one; false with a sentence. */
+bool scratch_take(Place *place, char *sentence, size_t size);
 /* The student's file does not compile: writes less of it for this function, attempt 1, 2, ... False
  * if there is nothing more to try. */
 bool scratch_write_less(const Place *place, const Exercise *e, int attempt);

@@ -265,12 +265,36 @@ void submission_make_plain(char *text) {
 
 /* ---- files with other names ------------------------------------------------------------------ */
 
-/* Has this name the number and letter or the name of the exercise whose file is right: "04_softmax
- * (1).c", "4-Softmax.C", "softmax.c.txt"? */
-static bool is_meant(const char *file, const char *right) {
+/* Are the two the same, but for capital letters? */
+static bool is_same_name(const char *a, const char *b, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (tolower((unsigned char)a[i]) != tolower((unsigned char)b[i])) return false;
+    return true;
+}
+
+/* attention.c is no 11_attention.c */
+static bool ends_with_number(const char *text, size_t n) {
+    size_t digits = 0;
+    while (digits < n && isdigit((unsigned char)text[n - 1 - digits])) digits++;
+    return digits == 2 && (n == 2 || text[n - 3] == '_');
+}
+
+size_t submission_prefix(const char *file, const char *right) {
+    const size_t length = strlen(file), n = strlen(right);
+    const size_t before = length > n + 3 ? length - n - 2 : 0;
+    if (!before || file[before - 1] != '_' || !is_same_name(file + before, right, n) ||
+        !is_same_name(file + before + n, ".c", 2))
+        return 0;
+    const bool other = !isdigit((unsigned char)*right) && ends_with_number(file, before - 1);
+    return other ? 0 : before;
+}
+
+bool submission_means(const char *file, const char *right) {
     const size_t digits = strspn(file, "0123456789"), lettered = strcspn(right, "_");
-    const char *name = right + lettered + 1;
-    const int letter = isdigit((unsigned char)right[lettered - 1]) ? '_' : right[lettered - 1];
+    const bool numbered = isdigit((unsigned char)*right);
+    const char *name = numbered ? right + lettered + 1 : right;
+    const int letter =
+        !numbered || isdigit((unsigned char)right[lettered - 1]) ? '_' : right[lettered - 1];
     const char *rest = file + digits;
     const bool has_letter = isalpha((unsigned char)*rest) && !isalpha((unsigned char)rest[1]);
     const int its = has_letter ? tolower((unsigned char)*rest) : '_';
@@ -278,26 +302,51 @@ static bool is_meant(const char *file, const char *right) {
     const char *dot = strrchr(file, '.');
     if (dot) snprintf(suffix, sizeof suffix, "%s", dot + 1);
     if (!strchr("cCt", *suffix)) return false; /* and no header, and no picture */
+    if (submission_prefix(file, right)) return true;
+    if (!numbered && digits) return false;
     rest += has_letter;
     rest += strspn(rest, "_- ");
     for (; *name; name++, rest++)
         if (tolower((unsigned char)*rest) != *name)
-            return digits && atoi(file) == atoi(right) && its == letter;
+            return numbered && digits && atoi(file) == atoi(right) && its == letter;
     return !is_letter(*rest) || *rest == '_';
 }
 
-void submission_other_name(const char *folder, const char *right, char *sentence, size_t size) {
-    char path[4096];
+static bool is_folder(const char *path) {
     struct stat status;
-    *sentence = '\0';
-    snprintf(path, sizeof path, "%s/%s.c", folder, right);
-    DIR *list = stat(path, &status) == 0 ? NULL : opendir(folder);
-    if (!list) return;
-    for (struct dirent *item = readdir(list); item && !*sentence; item = readdir(list))
-        if (is_meant(item->d_name, right))
-            snprintf(sentence, size, "%.80s is there; %s.c is not%s", item->d_name, right,
-                     strcmp(item->d_name, "attention.c") ? "" : " (from scratch? --scratch FILE)");
-    closedir(list);
+    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* The first file that is meant, "src/attention.c" one folder deeper; false if there is none. */
+static bool find_other(const char *folder, const char *right, bool deeper, char found[512]) {
+    char path[4096];
+    bool is_found = false;
+    DIR *list = opendir(folder);
+    for (struct dirent *item = list ? readdir(list) : NULL; item && !is_found;
+         item = readdir(list)) {
+        snprintf(path, sizeof path, "%.3700s/%s", folder, item->d_name);
+        if (*item->d_name == '.') continue;
+        if (!is_folder(path)) {
+            is_found = submission_means(item->d_name, right);
+            if (is_found) snprintf(found, 512, "%s", item->d_name);
+        } else if (deeper) {
+            char inside[512];
+            is_found = find_other(path, right, false, inside);
+            if (is_found) snprintf(found, 512, "%.200s/%.255s", item->d_name, inside);
+        }
+    }
+    if (list) closedir(list);
+    return is_found;
+}
+
+void submission_other_name(const char *folder, const char *name, const char *right, char *sentence,
+                           size_t size) {
+    char found[512];
+    if (!find_other(folder, right, true, found)) snprintf(sentence, size, "%s is missing", name);
+    else
+        snprintf(sentence, size, "%.300s is there; %s is not%s", found, name,
+                 strcmp(found, "attention.c") ? ""
+                                              : " (the assignment? build/exercises attention.c)");
     submission_make_plain(sentence);
 }
 

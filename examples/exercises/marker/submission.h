@@ -22,9 +22,16 @@ SubmissionState submission_look(const char *path, const char *form, const char *
 bool submission_reaches_out(const char *path, const char *rule, const char *here,
                             const char *const *folders, char *sentence, size_t size);
 
-/* "04_softmax (1).c is there; 04_softmax.c is not", if a file seems to be meant; else "". right is
- * "04_softmax". */
-void submission_other_name(const char *folder, const char *right, char *sentence, size_t size);
+/* Does a file's name seem to mean "04_softmax" or "attention": "04_softmax (1).c", "4.c",
+ * "Attention (2).c", "ada_04_softmax.c"? */
+bool submission_means(const char *file, const char *right);
+/* How long is the part of "ada_04_softmax.c" before the name of this file? 0 if there is none. */
+size_t submission_prefix(const char *file, const char *right);
+/* "04_softmax (1).c is there; 04_softmax.c is not", if a file seems to be meant, also of a folder
+ * in this folder; else "04_softmax.c is missing". `name` is not there, and right is "04_softmax".
+ */
+void submission_other_name(const char *folder, const char *name, const char *right, char *sentence,
+                           size_t size);
 
 /* Is every body of this function in a C text empty, or that of the form, but for comments? False if
  * there is no body. */

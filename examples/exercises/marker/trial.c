@@ -31,18 +31,24 @@ __attribute__((format(printf, 3, 4))) static void end(Trial *trial, TrialEnd how
 
 /* Is there a file that may be compiled? If not, the trial ends. */
 static bool look(Trial *trial, const Exercise *e, const Place *place) {
-    char file[80], path[PATH_SIZE];
-    const char *name = exercise_file(e);
-    snprintf(file, sizeof file, "%s.c", name);
-    place_path(place, "source", file, "", path);
-    if (submission_refusal(place->submission, file, trial->sentence, sizeof trial->sentence)) {
+    char form[80], file[NAME_SIZE], path[PATH_SIZE];
+    char *const sentence = trial->sentence;
+    const Submission *from = &place->submission;
+    place_file(from, e, file);
+    snprintf(form, sizeof form, "%s.c", exercise_source(e));
+    trial->of_file = true;
+    if (submission_refusal(from->folder, file, sentence, sizeof trial->sentence)) {
         trial->end = TRIAL_REFUSED;
         return false;
     }
-    if (submission_look(path, text_named(e->file ? "attention.c" : file), e->function) !=
-        SUBMISSION_WRITTEN) {
+    if (place_is_missing(from, e, sentence, sizeof trial->sentence)) {
         trial->end = TRIAL_EMPTY;
-        submission_other_name(place->submission, name, trial->sentence, sizeof trial->sentence);
+        return false;
+    }
+    trial->of_file = false;
+    place_path(place, "source", exercise_file(e), ".c", path);
+    if (submission_look(path, text_named(form), e->function) != SUBMISSION_WRITTEN) {
+        trial->end = TRIAL_EMPTY;
         return false;
     }
     return true;

@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
     const Place *place;
     TrialEnd end;
+    bool of_file; /* the file is missing or refused: its other functions end so, too */
     char sentence[SENTENCE_SIZE];
     char warning[SENTENCE_SIZE]; /* the first warning of the compiler, "" if there is none */
     char program[PATH_SIZE];

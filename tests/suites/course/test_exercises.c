@@ -205,7 +205,8 @@ PROGRAM_CASE("results")
 TEST(results_are_as_gradescope_reads_them) {
     submit(2, "@");
     mark_folder("--only 3,4");
-    ck_assert_str_eq(json_text(tree, "output", ""), "0 of 2 are right (seed 7).");
+    ck_assert_str_eq(json_text(tree, "output", ""),
+                     "04_softmax.c is missing. 0 of 2 are right (seed 7).");
     ck_assert_int_eq(json_get(tree, "score")->kind, JSON_NUMBER);
     const Json *test = json_at(json_get(tree, "tests"), 0);
     ck_assert_int_eq(json_get(test, "score")->kind, JSON_NUMBER);
@@ -230,7 +231,8 @@ TEST(a_static_function_is_called_that) {
 /* A file that is not there counts as empty, and so does one as it is given to the students. */
 TEST(nothing_is_there) {
     ck_assert_int_eq(run("--submission $D --only " ALL), 1);
-    ck_assert_ptr_nonnull(strstr(out, "\n 9 cross_entropy      empty\n"));
+    ck_assert_ptr_nonnull(
+        strstr(out, "\n 9 cross_entropy      empty    09_cross_entropy.c is missing\n"));
     ck_assert_ptr_nonnull(strstr(out, "\n0 of 16 are right. Next: 1, "));
     ck_assert_ptr_nonnull(strstr(out, "\n0 passed, 16 failed\n"));
 }
@@ -239,16 +241,19 @@ TEST(nothing_is_there) {
 TEST(files_with_another_name) {
     put(path("07B-solution.c"), "");
     ck_assert_int_eq(run("--submission $D --only 7,7b"), 1);
-    ck_assert_ptr_nonnull(strstr(out, " 7 linear             empty\n7b mean_variance      empty    "
-                                      "07B-solution.c is there; 07b_mean_variance.c is not\n"));
+    ck_assert_ptr_nonnull(strstr(
+        out,
+        " 7 linear             empty    07_linear.c is missing\n7b mean_variance      empty    "
+        "07B-solution.c is there; 07b_mean_variance.c is not\n"));
     ck_assert_int_eq(rename(path("07B-solution.c"), path("7 (1).c")), 0);
     ck_assert_int_eq(run("--submission $D --only 7,7b"), 1);
-    ck_assert_ptr_nonnull(strstr(out, " empty    7 (1).c is there; 07_linear.c is not\n"
-                                      "7b mean_variance      empty\n"));
+    ck_assert_ptr_nonnull(
+        strstr(out, " empty    7 (1).c is there; 07_linear.c is not\n"
+                    "7b mean_variance      empty    07b_mean_variance.c is missing\n"));
     put(path("attention.c"), "");
     ck_assert_int_eq(run("--submission $D --only 11"), 1);
     ck_assert_ptr_nonnull(
-        strstr(out, " attention.c is there; 11_attention.c is not (from scratch? --scratch\n"));
+        strstr(out, " attention.c is there; 11_attention.c is not (the assignment?\n"));
 }
 
 /* The students' files compile without a warning: with a body in place of "your code". */
@@ -341,11 +346,13 @@ TEST(command_lines) {
     expect_misuse("--only 3,x");
     expect_misuse("--only 8b");
     ck_assert_int_eq(run("--submission $D --only 8,7b"), 1);
-    ck_assert_ptr_nonnull(
-        strstr(out, "7b mean_variance      empty\n 8 layer_norm         empty\n"));
+    ck_assert_ptr_nonnull(strstr(
+        out,
+        "7b mean_variance      empty    07b_mean_variance.c is missing\n 8 layer_norm         empty"));
     ck_assert_ptr_nonnull(strstr(out, "Next: 7b, "));
     ck_assert_int_eq(run("--submission $D 10b"), 1);
-    ck_assert_ptr_nonnull(strstr(out, "10b weighted_mean     empty\n"));
+    ck_assert_ptr_nonnull(
+        strstr(out, "10b weighted_mean     empty    10b_weighted_mean.c is missing\n"));
     expect_misuse("--only 3 4");
     expect_misuse("0");
     expect_misuse("--seed");
@@ -574,6 +581,80 @@ TEST(a_class_of_strange_names) {
     ck_assert_ptr_nonnull(strstr(out, "@y: 04_softmax?.c is there; 04_softmax.c is not\n"));
     ck_assert_ptr_null(strchr(out, '\033'));
     ck_assert_str_eq(complaints, "exercises: zoe is a link, and no student's folder\n");
+}
+
+/* All files in one folder, with the student's name before theirs. attention.c is no 11_attention.c.
+ */
+TEST(a_class_in_one_folder) {
+    char mark[128];
+    submit_for("x", 3, answer(3, 0, mark));
+    submit_for("x", 2, answer(2, 0, mark));
+    ck_assert_int_eq(shell("cd $D/class && mv x/04_softmax.c ada_17_04_softmax.c && cp "
+                           "ada_17_04_softmax.c bob_11_attention.c && mv x/03_product.c "
+                           "ada_17_03_product.c && rmdir x && echo >notes.txt"),
+                     0);
+    ck_assert_int_eq(run("--class $D/class --only 3,4,11"), 0);
+    ck_assert_msg(strstr(out, "\nada_17,right,right,empty,2,,\nbob,empty,empty,"), "%s", out);
+    ck_assert_msg(strstr(out, "\nada_17: 11_attention.c is missing\n") ||
+                      strstr(out, "\nada_17: ada_17_11_attention.c is missing\n"),
+                  "%s", out);
+    run("--class $D/class --only attention");
+    ck_assert_msg(strstr(out, "bob: bob_attention.c is missing\n"), "%s", out);
+}
+
+/* A file of a folder in the folder is named, and of a name with a student's before it. */
+TEST(files_that_are_elsewhere) {
+    ck_assert_int_eq(shell("mkdir $D/work && touch $D/work/04_softmax.c $D/ada_03_product.c"), 0);
+    ck_assert_int_eq(run("--submission $D --only 3,4"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "ada_03_product.c is there; 03_product.c is not\n"));
+    ck_assert_ptr_nonnull(strstr(out, "work/04_softmax.c is there; 04_softmax.c is not\n"));
+}
+
+/* A file alone is marked, by its name or one that means it; of its folder nothing else is. */
+TEST(a_file_alone) {
+    char mark[128];
+    submit(3, answer(3, 0, mark));
+    ck_assert_int_eq(run("$D/04_softmax.c"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\n1 of 1 is right.\n"));
+    ck_assert_int_eq(rename(path("04_softmax.c"), path("Softmax (2).c")), 0);
+    ck_assert_int_eq(run("\"$D/Softmax (2).c\""), 0);
+    ck_assert_int_eq(run("$D/03_product.c"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "empty    03_product.c is missing\n"));
+    expect_misuses("$D/unknown.c", "$D/04_softmax.c 3", "$D/04_softmax.c --only 3");
+}
+
+TEST(marks_as_a_table_and_without_numbers) {
+    submit(3, "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) "
+              "{ for (int i = 0; i < n; i++) dx[i] = y[i] * dy[i]; }\n");
+    ck_assert_int_eq(run("--submission $D --only 3,4 --github"), 1);
+    ck_assert_msg(strncmp(out, "### 0 of 2 right, 0 of 2 points\n\n| | mark |", 44) == 0, "%s",
+                  out);
+    ck_assert_ptr_nonnull(
+        strstr(out, "\n| 3 product | empty |  | 03&#95;product.c is missing |\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\n| 4 softmax | wrong |  | dx&#91;"));
+    ck_assert_int_eq(run("--submission $D 4 --no-numbers"), 1);
+    ck_assert_ptr_null(strstr(out, "should be"));
+    ck_assert_ptr_null(strstr(out, "dx, right"));
+    ck_assert_ptr_nonnull(strstr(out, "your code computes this: y * dy"));
+}
+
+/* What is saved is marked again, and a file that is not changed is not. */
+TEST(watching) {
+    char mark[128];
+    submit(2, answer(2, 0, mark));
+    submit(3, "");
+    put(path("right.c"), answer(3, 0, mark));
+    ck_assert_int_eq(
+        shell("(\"${BUILD:-build}/exercises\" --submission $D --only 3,4 --watch >$D/out & "
+              "watcher=$!; until grep -q watched $D/out; do sleep .1; done; sleep .5; "
+              "cp $D/right.c $D/04_softmax.c; n=0; until grep -q passed $D/out || "
+              "[ $n -gt 300 ]; do sleep .1; n=$((n + 1)); done; kill -INT $watcher; "
+              "wait $watcher || true)"),
+        0);
+    slurp(path("out"), json, sizeof json);
+    ck_assert_ptr_nonnull(strstr(json, "\n1 of 1 is right.\n"));
+    ck_assert_ptr_nonnull(strstr(json, " 4 softmax            right "));
+    expect_misuse("--watch --json $D/r.json");
 }
 
 /* An id can have two rows, which compute different things: each student's is counted as its own. */

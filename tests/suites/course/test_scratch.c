@@ -238,7 +238,62 @@ LOOP_TEST(edits_cost_their_own_function, sampled(COUNT(edits), COUNT(edits))) {
 PROGRAM_CASE("command line")
 TEST(command_lines) {
     expect_misuses("--scratch a.c --only 3", "--scratch a.c --class $D", "--scratch a.c 3");
-    expect_failure("--scratch $D/none.c", "there is no such file");
+}
+
+/* A missing or refused file has no points, and a sentence: it is no fault of the machine. */
+static void expect_no_points(const char *arguments, const char *sentence) {
+    char line[256];
+    snprintf(line, sizeof line, "%s --json $D/results.json", arguments);
+    ck_assert_int_eq(run(line), 1);
+    slurp(path("results.json"), results, TEXT);
+    ck_assert_int_eq(occurrences(results, sentence), 2); /* at the top and at the first function */
+    tree = json_read(results);
+    ck_assert_ptr_nonnull(tree);
+    const char *output = json_text(tree, "output", "");
+    ck_assert_msg(strncmp(output, sentence, strlen(sentence)) == 0, "%s", output);
+    ck_assert_int_eq(json_get(tree, "tests")->count, FUNCTIONS);
+    check_score(0);
+}
+
+TEST(files_that_are_missing) {
+    expect_no_points("--submission $D --only attention", "attention.c is missing");
+    put(path("Attention (2).c"), "");
+    expect_no_points("--submission $D --only attention",
+                     "Attention (2).c is there; attention.c is not");
+    ck_assert_int_eq(shell("rm $D/Att* && mkdir $D/a && touch $D/a/attention.c"), 0);
+    expect_no_points("--submission $D --only attention",
+                     "a/attention.c is there; attention.c is not");
+    ck_assert_int_eq(shell("ln -s /etc/passwd $D/attention.c"), 0);
+    expect_no_points("--submission $D --only attention",
+                     "attention.c is a link to a file outside of its folder");
+    expect_no_points("--scratch $D/none.c", "none.c is missing");
+}
+
+/* One list: by its label, with the sixteen, as a file, and as the only file of a class. */
+TEST(one_list) {
+    fill_all();
+    put(path("attention.c"), program_text);
+    ck_assert_int_eq(run("--submission $D --only 6.1,5.1"), 0);
+    ck_assert_ptr_nonnull(strstr(out, " 5.1 matmul_backward        right\n 6.1 softmax_backward"));
+    ck_assert_ptr_nonnull(strstr(out, "\n2 of 2 are right, 20 points of 20.\n"));
+    ck_assert_int_eq(run("--submission $D 2,6.1"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "\n1 of 2 is right, 10 points of 11. Next: 2, "));
+    ck_assert_int_eq(shell("mkdir -p $D/class/ada $D/class/bob && cp $D/attention.c $D/class/ada"),
+                     0);
+    ck_assert_int_eq(run("--class $D/class --seed 5"), 0);
+    ck_assert_ptr_nonnull(strstr(out, "student,matmul_forward,softmax_forward,"));
+    ck_assert_ptr_nonnull(strstr(out, ",right,100,,\n"));
+    ck_assert_int_eq(occurrences(out, "\nbob: attention.c is missing\n"), 1);
+}
+
+/* points.txt gives each output of matmul_backward its half. */
+TEST(points_of_an_output) {
+    fill_all();
+    edit("G(b, p, j) += ", "G(b, p, j) += 2 * ");
+    put(path("attention.c"), program_text);
+    ck_assert_int_eq(run("--submission $D 5.1"), 1);
+    ck_assert_msg(strstr(out, "\n0 of 1 are right, 5 points of 10."), "%s", out);
+    ck_assert_ptr_nonnull(strstr(out, "\n  db, right\n"));
 }
 
 /* ---- the student's own checks ---------------------------------------------------------------- */
