@@ -1,6 +1,6 @@
-/* scratch_exercises.c - the functions of scratch/attention.c as exercises: their arrays, inputs,
+/* scratch_exercises.c - the functions of students/attention.c as exercises: their arrays, inputs,
  * right results and mistakes. The right functions are micro.c's; a mistake is one of them with an
- * edit of scratch/mistakes.txt, from which scratch/mistakes.awk makes C. */
+ * edit of mistakes/attention.txt, from which edits.awk makes C. */
 #include "calls.h"
 #include "scratch.h"
 
