@@ -137,7 +137,8 @@ static Submission from = {.prefix = ""};
 /* The file that is named: chooses its exercises. */
 static void choose_file(const char *path, bool *chosen) {
     static char folder[4096], as[80];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
     const Exercise *its = NULL;
     for (int i = 0; exercise_at(i); i++) {
         const char *right = exercise_source(exercise_at(i));

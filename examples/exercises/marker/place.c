@@ -560,7 +560,8 @@ bool place_is_missing(const Submission *from, const Exercise *e, char *sentence,
     place_file(from, e, name);
     snprintf(path, sizeof path, "%.3700s/%s", from->folder, name);
     if (lstat(path, &status) == 0) return false;
-    submission_other_name(from->folder, name, exercise_source(e), sentence, size);
+    if (*from->prefix) snprintf(sentence, size, "%s is missing", name); /* others are others' */
+    else submission_other_name(from->folder, name, exercise_source(e), sentence, size);
     return true;
 }
 

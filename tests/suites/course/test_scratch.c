@@ -266,6 +266,7 @@ TEST(files_that_are_missing) {
     ck_assert_int_eq(shell("ln -s /etc/passwd $D/attention.c"), 0);
     expect_no_points("--submission $D --only attention",
                      "attention.c is a link to a file outside of its folder");
+    ck_assert_int_eq(shell("rm -r $D/attention.c $D/a"), 0);
     expect_no_points("--scratch $D/none.c", "none.c is missing");
 }
 
