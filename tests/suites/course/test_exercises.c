@@ -567,8 +567,9 @@ TEST(a_class_of_strange_names) {
     submit_for("=1+1", 3, answer(3, 0, mark));
     submit_for("b\033[2Jo\302\233b\t\303\251", 3, answer(3, 5, mark));
     ck_assert_int_eq(
-        shell("cd $D/class && ln -s =1+1 zoe && mkdir -- -x @y && printf x >\"@y/04_softmax\033.c\" "
-              "&& ln -s ../=1+1/04_softmax.c ./-x"),
+        shell(
+            "cd $D/class && ln -s =1+1 zoe && mkdir -- -x @y && printf x >\"@y/04_softmax\033.c\" "
+            "&& ln -s ../=1+1/04_softmax.c ./-x"),
         0);
     ck_assert_int_eq(run("--class $D/class --only 4 --csv $D/marks.csv"), 0);
     slurp(path("marks.csv"), csv, sizeof csv);
@@ -594,8 +595,9 @@ TEST(a_class_in_one_folder) {
                            "ada_17_03_product.c && rmdir x && echo >notes.txt"),
                      0);
     ck_assert_int_eq(run("--class $D/class --only 3,4,11"), 0);
-    ck_assert_msg(strstr(out, "\nada_17,right,right,empty,2,,\nbob,empty,empty,no-compile,0,,\n"),
-                  "%s", out);
+    ck_assert_msg(
+        strstr(out, "\n\"ada_17\",right,right,empty,2,,\n\"bob\",empty,empty,no-compile,0,,\n"),
+        "%s", out);
     ck_assert_ptr_nonnull(strstr(out, "\nada_17: ada_17_11_attention.c is missing\n"));
     run("--class $D/class --only attention");
     ck_assert_msg(strstr(out, "bob: bob_attention.c is missing\n"), "%s", out);
