@@ -5,7 +5,7 @@
 FORMS     = examples/exercises/students
 MARKS     = examples/exercises/marker
 MARKER    = $(filter-out %/harness.c,$(call files,$(MARKS)/*.c))
-CARRIES   = $(sort $(FORMS)/exercises.h $(wildcard $(FORMS)/[0-9]*.c) $(MARKS)/harness.c $(MARKS)/protocol.h examples/micro.c \
+CARRIES   = $(sort $(FORMS)/exercises.h $(MARKS)/harness.c $(MARKS)/protocol.h examples/micro.c \
               $(FORMS)/attention.c $(MARKS)/scratch_calls.inc examples/exercises/mistakes/points.txt)
 TEXT      = $(BUILD)/obj/$(MARKS)/texts
 LIST      = $(BUILD)/obj/$(MARKS)/list

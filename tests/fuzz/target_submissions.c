@@ -21,10 +21,10 @@ static void check_line(const char *line) {
 /* A second body with a statement makes it not empty, unless a comment or a string is open. */
 static void try_submission(const char *text, const char *function) {
     static char longer[1 << 16];
-    const bool empty = *function && submission_is_empty(text, "", function);
+    const bool empty = *function && submission_is_empty(text, function);
     if (!empty || strpbrk(text, "/\"'") || strpbrk(function, "/\"'")) return;
     snprintf(longer, sizeof longer, "%s\nvoid %s(void) { x = 1; }", text, function);
-    if (submission_is_empty(longer, "", function)) fault("a backward with a statement is empty");
+    if (submission_is_empty(longer, function)) fault("a backward with a statement is empty");
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size) {

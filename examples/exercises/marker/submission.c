@@ -64,14 +64,66 @@ static const char *closing(const char *text, char open, char close) {
     return NULL;
 }
 
-/* Are two texts without comments the same, but for blanks? */
-static bool is_same_code(const char *a, const char *a_end, const char *b, const char *b_end) {
-    for (;; a++, b++) {
-        a = skip_space(a);
-        b = skip_space(b);
-        if (a >= a_end || b >= b_end) return a >= a_end && b >= b_end;
-        if (*a != *b) return false;
+static bool begins(const char *text, const char *word) {
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+/* "double xhat[n], mean = 0, sums[2] = {0, 0};": where it ends; text if a name or an operator
+ * stands behind a =. */
+static const char *skip_declaration(const char *text) {
+    const char *end = text + strcspn(text, ";"), *at = text;
+    while (at < end) {
+        if (*at == '[') {
+            at = closing(at, '[', ']');
+            if (!at || at > end) return text;
+        } else if (*at == '=') {
+            at = skip_space(at + 1);
+            if (!strchr("0123456789{", *at)) return text;
+            at += strspn(at, *at == '{' ? "{}0123456789., \n" : "0123456789.");
+        } else if (is_letter(*at) || strchr(", \t\r\n", *at)) {
+            at++;
+        } else {
+            return text;
+        }
     }
+    return *end ? end + 1 : text;
+}
+
+/* What a form has around the student's code: a declaration, the head of a loop, SHOW, (void)x and
+ * a return of nothing. Where it ends; text if it is none of them. */
+static const char *skip_frame(const char *text) {
+    if (strchr(";{}", *text)) return text + 1;
+    if (begins(text, "double ") || begins(text, "int ")) return skip_declaration(text);
+    const char *end = strchr(text, ';');
+    if (begins(text, "return NULL;") || begins(text, "return 0;")) return end + 1;
+    if (begins(text, "const int ") && end) return end + 1; /* E = heads * d */
+    const char *open = text;
+    while (is_letter(*open)) open++;
+    open = skip_space(open);
+    const char *close = *open == '(' ? closing(open, '(', ')') : NULL;
+    if (!close) return text;
+    if (begins(text, "SHOW")) return close;
+    if (begins(text, "for")) { /* int i = 0; i < n; i++ */
+        const char *set = strchr(open, '=');
+        const bool again = set && set < close && memchr(set + 1, '=', (size_t)(close - set - 1));
+        return again ? text : close;
+    }
+    if (open > text || !begins(skip_space(open + 1), "void")) return text;
+    close = skip_space(close);
+    while (is_letter(*close)) close++;
+    close = skip_space(close);
+    return *close == ';' ? close + 1 : text;
+}
+
+/* From its first bracket to just after its last one. */
+static bool body_is_empty(const char *body, const char *end) {
+    const char *at = skip_space(body + 1);
+    while (at < end - 1) {
+        const char *after = skip_frame(at);
+        if (after == at) return false;
+        at = skip_space(after);
+    }
+    return true;
 }
 
 /* The next definition of the function in a text without comments, from `at` on; false if there is
@@ -110,30 +162,25 @@ bool submission_definition(const char *text, size_t at, const char *function, De
     return is_there;
 }
 
-bool submission_is_empty(const char *text, const char *form, const char *function) {
-    Definition d = {.end = 0}, own;
-    char *blanked = without_comments(text), *blank_form = without_comments(form);
+bool submission_is_empty(const char *text, const char *function) {
+    Definition d = {.end = 0};
     int bodies = 0;
-    bool empty = blanked && blank_form;
-    const bool has = empty && next_definition(blank_form, 0, function, &own);
-    while (empty && next_definition(blanked, d.end, function, &d)) {
-        const char *body = blanked + d.open + 1, *end = blanked + d.end - 1;
+    bool empty = true;
+    char *blanked = without_comments(text);
+    while (blanked && next_definition(blanked, d.end, function, &d)) {
         if (!d.whole) continue;
         bodies++;
-        if (skip_space(body) < end &&
-            !(has && is_same_code(body, end, blank_form + own.open + 1, blank_form + own.end - 1)))
-            empty = false;
+        if (!body_is_empty(blanked + d.open, blanked + d.end)) empty = false;
     }
     free(blanked);
-    free(blank_form);
     return bodies > 0 && empty;
 }
 
-SubmissionState submission_look(const char *path, const char *form, const char *function) {
+SubmissionState submission_look(const char *path, const char *function) {
     struct stat status;
     if (stat(path, &status) != 0) return SUBMISSION_MISSING;
     char *text = submission_read(path, SUBMISSION_MOST);
-    const bool empty = text && submission_is_empty(text, form, function);
+    const bool empty = text && submission_is_empty(text, function);
     free(text);
     return empty ? SUBMISSION_EMPTY : SUBMISSION_WRITTEN;
 }

@@ -13,8 +13,7 @@ enum { SUBMISSION_MOST = 1 << 20 }; /* bytes of a file */
  * that is missing is not refused. */
 bool submission_refusal(const char *folder, const char *name, char *sentence, size_t size);
 
-/* `form` is the file as students get it. */
-SubmissionState submission_look(const char *path, const char *form, const char *function);
+SubmissionState submission_look(const char *path, const char *function);
 
 /* Does a text include a file of no folder of these and of the system, or is there assembler in it,
  * which could? `rule` is what cc -M says of it in the folder `here`. For systems that cannot
@@ -33,9 +32,9 @@ size_t submission_prefix(const char *file, const char *right);
 void submission_other_name(const char *folder, const char *name, const char *right, char *sentence,
                            size_t size);
 
-/* Is every body of this function in a C text empty, or that of the form, but for comments? False if
- * there is no body. */
-bool submission_is_empty(const char *text, const char *form, const char *function);
+/* Does every body of this function in a C text only declare, loop and SHOW, as the form does? False
+ * if there is no body. */
+bool submission_is_empty(const char *text, const char *function);
 
 /* Where a function is defined: from the beginning of the line with its name, the bracket of its
  * body, and just after the last bracket; whole: there is one. The first definition from `at` on;

@@ -4,7 +4,6 @@
 #include "process.h"
 #include "scratch.h"
 #include "submission.h"
-#include "texts.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -31,11 +30,10 @@ __attribute__((format(printf, 3, 4))) static void end(Trial *trial, TrialEnd how
 
 /* Is there a file that may be compiled? If not, the trial ends. */
 static bool look(Trial *trial, const Exercise *e, const Place *place) {
-    char form[80], file[NAME_SIZE], path[PATH_SIZE];
+    char file[NAME_SIZE], path[PATH_SIZE];
     char *const sentence = trial->sentence;
     const Submission *from = &place->submission;
     place_file(from, e, file);
-    snprintf(form, sizeof form, "%s.c", exercise_source(e));
     trial->of_file = true;
     if (submission_refusal(from->folder, file, sentence, sizeof trial->sentence)) {
         trial->end = TRIAL_REFUSED;
@@ -47,7 +45,7 @@ static bool look(Trial *trial, const Exercise *e, const Place *place) {
     }
     trial->of_file = false;
     place_path(place, "source", exercise_file(e), ".c", path);
-    if (submission_look(path, text_named(form), e->function) != SUBMISSION_WRITTEN) {
+    if (submission_look(path, e->function) != SUBMISSION_WRITTEN) {
         trial->end = TRIAL_EMPTY;
         return false;
     }
