@@ -130,9 +130,10 @@ bench: $(BENCHES) ## measure how fast it is
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full \
            --errors-for-leak-kinds=definite,possible
+# A test is no process of its own here: the sanitizer would look for leaks at the end of each, and does so once.
 sanitize: sanitize-gcc sanitize-clang ## the suites under address and undefined-behaviour sanitizers
 sanitize-%: FORCE
-	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
+	@CK_FORK=no TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory \
 	    CC=$* BUILD=$(BUILD)/$@ CFLAGS='$(SANITIZE)' test
 # TAPEHEAD_DEBUG turns the cache off, so that the sanitizer sees every use of freed memory.
 debug: ## the library as an archive that catches a program's mistakes
