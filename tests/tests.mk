@@ -155,7 +155,7 @@ fuzz: ## 10,000 corrupted inputs for each target in tests/fuzz/, under gcc's san
 	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory CC=gcc BUILD=$(BUILD)/sanitize-gcc \
 	    CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
-	@for fuzzer in $^; do $$fuzzer || exit 1; done
+	@for fuzzer in $^; do echo "$$fuzzer"; $$fuzzer >$$fuzzer.log 2>&1 || { tail -30 $$fuzzer.log; exit 1; }; done
 # libFuzzer follows branches and comparisons, except in the loops of the kernels.
 GUIDED = -fsanitize=fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/uncovered.txt
 # The inputs that libFuzzer finds stay in $(BUILD)/libfuzzer/corpus, and the next run begins with
