@@ -737,7 +737,7 @@ static const struct {
      "name a dictionary, --words"},
     {"charlm", "--quiet --steps 0 --layers 1 --heads 1 --width 8 --context 8", "tensor/tensor.h",
      "name a --text"},
-    {"exercises", "--only 1", "examples/exercises", "name your folder, --submission"},
+    {"exercises", "--only 1", "examples/exercises/students", "name your folder, --submission"},
 };
 enum { NUM_READERS = COUNT(readers) };
 
