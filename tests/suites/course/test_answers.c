@@ -213,5 +213,6 @@ TEST(there_are_enough_answers) {
 
 int main(void) {
     all_values = sampled(2, 2) == 2;
+    setenv("CK_FORK", "yes", 1); /* each test has a program and a folder of its own */
     return run_tests("answers");
 }
