@@ -403,8 +403,9 @@ int main(int argc, char **argv) {
     if (!can_write(json) || !can_write(csv)) return 1;
     if (!process_prepare(user, sentence, sizeof sentence))
         flags_misuse("exercises", "%s", sentence);
-    if (!find_submission(numbers, chosen)) return 1;
-    const int status = class ? mark_class(chosen, has_seed) : mark_here(chosen);
+    int status = 1;
+    if (find_submission(numbers, chosen))
+        status = class ? mark_class(chosen, has_seed) : mark_here(chosen);
     if (output_reader_is_gone()) return OUTPUT_READER_GONE;
     if (!tensor_error() && output_stdout_ok()) return status;
     fprintf(stderr, "exercises: %s\n",
