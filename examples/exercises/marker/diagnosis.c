@@ -387,11 +387,14 @@ static void look_at_rows(const Case *c, int call, int output, WrongRows *rows) {
     for (int64_t i = 0; i < n; i++) unit = fmax(unit, fabs(y[i]));
     for (int64_t i = 0; i < n; i++) {
         if (distance(x[i], y[i], unit) <= 1e-9) continue;
-        rows->seen = here = true;
+        here = true;
         if (i / columns > 0) rows->only_first = false;
         if (i / columns < n / columns - 1) rows->only_last = false;
     }
-    if (!here) rows->only_first = rows->only_last = false; /* it is not so on every input */
+    if (here) rows->seen = true;
+    if (here) return;
+    rows->only_first = false; /* it is not so on every input */
+    rows->only_last = false;
 }
 
 /* A loop that begins or ends at the wrong place is no wrong stage. */

@@ -218,8 +218,10 @@ static const char *name_of(const Exercise *e, int k) {
 
 /* "s, p and dp" */
 static void put_list(const char *const *name, int n, char *text, size_t size) {
-    for (int i = 0; i < n; i++)
-        put_text(text, size, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " and ", name[i]);
+    for (int i = 0; i < n; i++) {
+        const char *before = i + 1 < n ? ", " : " and ";
+        put_text(text, size, "%s%s", i ? before : "", name[i]);
+    }
 }
 
 /* Those for which `is` holds, from `from` to `to` - 1. */
@@ -259,9 +261,9 @@ static void say(const Exercise *e, const Known *known, int first, Finding *f) {
     put_text(text, size, n ? ".\n" : "\n");
     n = list(e, known, first + 1, MOST_KNOWN, is_wrong, name);
     if (n && first < MOST_STAGES) {
-        put_text(text, size, "With your %s, ", f->stage);
+        put_text(text, size, "By your own numbers before, ");
         put_list(name, n, text, size);
-        put_text(text, size, " should be other numbers, too: is it the same mistake?\n");
+        put_text(text, size, " %s wrong, too: is it the same mistake?\n", n > 1 ? "are" : "is");
     }
     n = list(e, known, 0, MOST_STAGES, is_apart, name);
     if (n == 0) return;

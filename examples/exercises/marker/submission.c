@@ -71,7 +71,8 @@ static bool begins(const char *text, const char *word) {
 /* "double xhat[n], mean = 0, sums[2] = {0, 0};": where it ends; text if a name or an operator
  * stands behind a =. */
 static const char *skip_declaration(const char *text) {
-    const char *end = text + strcspn(text, ";"), *at = text;
+    const char *end = text + strcspn(text, ";");
+    const char *at = text;
     while (at < end) {
         if (*at == '[') {
             at = closing(at, '[', ']');
