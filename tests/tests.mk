@@ -206,7 +206,7 @@ mutants: have-check ## do the suites notice 100 small mistakes? Takes an hour or
 thorough: ## for a release: what .ci/run shortens or leaves out, some hours; goes on where it was stopped. PARTS=tsan is this part alone
 	@sh tests/tools/thorough $(BUILD) $(PARTS)
 
-TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(STUDENTS) \
+TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(FORMS)/% \
          examples/exercises/marker/harness.c examples/exercises/marker/scratch_exercises.c,$(filter %.c,$(SOURCES))))
 lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
