@@ -25,7 +25,7 @@ $(TEXT).c: $(MARKS)/texts.h $(CARRIES) $(BUILD)/flags
 # A right function and its known mistakes, which are edits of it: mistakes/NN_name.txt; those of attention.txt are edits
 # of micro.c.
 EDITS     = examples/exercises/mistakes/edits.awk
-EDITED    = $(patsubst %.txt,$(BUILD)/obj/%.inc,$(wildcard examples/exercises/mistakes/*.txt))
+EDITED    = $(patsubst %.txt,$(BUILD)/obj/%.inc,$(filter-out %/points.txt,$(call files,examples/exercises/mistakes/*.txt)))
 $(EDITED): $(BUILD)/obj/%.inc: %.txt $(EDITS) examples/micro.c
 	@mkdir -p $(@D); awk -f $(EDITS) $(if $(filter %/attention.txt,$<),examples/micro.c) $< >$@ || { rm -f $@; false; }
 # Every "const Exercise exercise_NAME", by its number and letter: 7 < 7b < 8; that of a text without C is there, too.
