@@ -33,16 +33,20 @@ struct Matrix {
  * ends the program with a sentence: "line 92: [3][3] IS OUTSIDE of a matrix of 4 x 3". */
 #define V(x, i, j) (*at(__LINE__, x, false, i, j))
 #define G(x, i, j) (*at(__LINE__, x, true, i, j))
+static const char *missing(const Matrix *x) { /* NULL: x has its numbers */
+    if (!x) return "IS NULL";
+    if (x->value) return NULL;
+    return x->forward ? "HAS NO ARRAY yet: make it with matrix()" : "WAS RELEASED";
+}
 static void end_at(int line, const Matrix *x, int i, int j) {
-    if (!x) printf("  line %d: this matrix IS NULL\n", line);
-    else if (!x->value) printf("  line %d: this matrix WAS RELEASED\n", line);
+    if (missing(x)) printf("  line %d: this matrix %s\n", line, missing(x));
     else
         printf("  line %d: [%d][%d] IS OUTSIDE of a matrix of %d x %d\n", line, i, j, x->rows,
                x->columns);
     exit(1);
 }
 static double *at(int line, const Matrix *x, bool is_grad, int i, int j) {
-    if (!x || !x->value || i < 0 || i >= x->rows || j < 0 || j >= x->columns) end_at(line, x, i, j);
+    if (missing(x) || i < 0 || i >= x->rows || j < 0 || j >= x->columns) end_at(line, x, i, j);
     return (is_grad ? x->grad : x->value) + i * x->columns + j;
 }
 
@@ -57,10 +61,11 @@ Matrix *matrix(Matrix m) {
     alive += m.rows * m.columns;
     return x;
 }
-/* Frees the arrays. The struct stays, so that it can be said that its matrix was released. */
+/* Frees the arrays. The struct stays, without forward, so that it can be said that its matrix was
+ * released. */
 void release(Matrix *x) {
-    if (!x->value) {
-        printf("  a matrix WAS RELEASED twice\n");
+    if (missing(x)) {
+        printf("  release: this matrix %s\n", missing(x));
         exit(1);
     }
     alive -= x->rows * x->columns;
@@ -68,6 +73,7 @@ void release(Matrix *x) {
     free(x->grad);
     x->value = NULL;
     x->grad = NULL;
+    x->forward = NULL;
 }
 
 /* y = a + b. A number of a is in one number of y, with the factor 1: its gradient gets that of y.
@@ -191,7 +197,7 @@ void mix_backward(Matrix *y) {
 
 /* ---- stage 8: letters in, a loss out ---------------------------------------------------------
  * embed: row i of y is row index[i] of a, complete. Backward: a row that is used twice gets a sum.
- * cross_entropy: a are logits, N x TOKENS, p is softmax of each row (no mask). y, 1 x 1, is a mean
+ * cross_entropy: a are logits, N x columns, p is softmax of each row (no mask). y, 1 x 1, is a mean
  * of -log p[i][index[i]] over the rows with index[i] >= 0; the others are not asked. Subtract max!
  * The gradient of a[i][j]: dy (p[i][j] - [j = index[i]]) / (number of rows that are asked).
  * By hand: {{0, log 3}, {7, 9}} with index {1, -1}: 0.287682 = -log 0.75, da {{.25, -.25}, {0, 0}};
@@ -245,8 +251,9 @@ Matrix *cross_entropy(Matrix *logits, const int *index) {
  *     q, k and v are x times QUERY, KEY and VALUE; then scores, softmax, mix with HEADS heads, and
  *     the result times OUT: logits, n x TOKENS. *weights becomes the softmax.
  * update: each number w of each weight becomes w - rate times its gradient.
- * train: of each of n examples compute the loss by cross_entropy with its target, and backward; the
- *     gradients of the examples add up. Then update with rate / n. Returns the mean loss.
+ * train: each of n examples has LENGTH letters. Of each compute the loss by cross_entropy with its
+ *     target, and backward; the gradients of the examples add up. Then update with rate / n. Returns
+ *     the mean loss.
  *     Which gradients have to be 0 at the start, and who empties the tape?
  * By hand: if all weights are 0, all TOKENS are as likely, and the loss is log 27 = 3.295837.
  * Page: explain.html#6/sgd
