@@ -63,6 +63,11 @@ static const Sizes lists[] = {{{1, 1, 1}, 2, 0}, {{3, 3, 2}, 2, 0}, {{4, 2, 3}, 
 static const Sizes logits[] = {{{1, 2}, 2, 0}, {{2, 2}, 2, 0}, {{3, 3}, 2, 0},
                                {{3, 2}, 2, 0}, {{4, 5}, 2, 0}, {{5, 3}, 9, 0},
                                {{2, 3}, 2, 1}, {{2, 3}, 2, 2}, {{0}, 0, 0}};
+/* The sizes of the program itself: an array of its own that is shorter would do above. */
+static const Sizes products_large[] = {{{18, 32, 32}, 2, 0}, {{18, 32, 27}, 2, 0}, {{0}, 0, 0}};
+static const Sizes heads_large[] = {{{18, 18, 2, 16}, 1, 0}, {{1, 18, 2, 16}, 1, 0}, {{0}, 0, 0}};
+static const Sizes lists_large[] = {{{18, 27, 32}, 2, 0}, {{0}, 0, 0}};
+static const Sizes logits_large[] = {{{18, 27}, 2, 0}, {{0}, 0, 0}};
 /* 4 results on the tape, 6 weights */
 static const Sizes chains[] = {{{4}, 3, 0}, {{4}, 3, 0}, {{0}, 0, 0}};
 static const Sizes six[] = {{{6}, 3, 0}, {{0}, 0, 0}};
@@ -161,19 +166,21 @@ CALLS(model_next, Matrix *(*)(Cache *, int))
     .number = n, .name = #f, .function = #f, .file = "attention", .inputs = sizes,                 \
     .prepare = prepare_, .call = try_##f, .right = right_##f, .mistakes = mistakes_##f
 
+#define OP_FUNCTION(n, f, sizes, prepare_) FUNCTION(n, f, sizes, prepare_), .large = sizes##_large
+
 static const Exercise exercises[SCRATCH] = {
-    {FUNCTION(11, matmul_forward, products, NULL), .steps = 1,
+    {OP_FUNCTION(11, matmul_forward, products, NULL), .steps = 1,
      .parameter = {N("N"), N("K"), N("M"), OUT_("y", "N", "M"), IN("a", "N", "K"),
                    IN("b", "K", "M")},
      .asks = {"Over which index is the sum, and how far does it go?"}},
-    {FUNCTION(21, softmax_forward, heads, prepare_softmax), .steps = 1,
+    {OP_FUNCTION(21, softmax_forward, heads, prepare_softmax), .steps = 1,
      .parameter = {N("Q"), N("K"), N("heads"), OUT_("y", ROWS, "K"), IN("a", ROWS, "K")},
      .asks = {"Which keys does the query of this row see, and over which are max and the sum?"}},
-    {FUNCTION(31, scores_forward, heads, NULL), .steps = 1,
+    {OP_FUNCTION(31, scores_forward, heads, NULL), .steps = 1,
      .parameter = {HEADS_AND_D, OUT_("y", ROWS, "K"), IN("q", "Q", WIDE), IN("k", "K", WIDE)},
      .asks =
          {"Which row has query i of head h, which columns has the head, and by what is the sum divided?"}},
-    {FUNCTION(32, mix_forward, heads, NULL), .steps = 1,
+    {OP_FUNCTION(32, mix_forward, heads, NULL), .steps = 1,
      .parameter = {HEADS_AND_D, OUT_("y", "Q", WIDE), IN("p", ROWS, "K"), IN("v", "K", WIDE)},
      .asks = {"Which row of p has the weights of query i in the head of this column?"}},
     {FUNCTION(41, record, chains, NULL), .steps = 1,
@@ -201,30 +208,30 @@ static const Exercise exercises[SCRATCH] = {
      .asks = {"The tape must be empty after clear.",
               "Is each result on the tape released, and nothing else?",
               "After clear the tape must work as before."}},
-    {FUNCTION(51, matmul_backward, products, NULL), .dy = "dy", .before = 1,
+    {OP_FUNCTION(51, matmul_backward, products, NULL), .dy = "dy", .before = 1,
      .parameter = {N("N"), N("K"), N("M"), OUT_("da", "N", "K"), OUT_("db", "K", "M"),
                    IN("a", "N", "K"), IN("b", "K", "M"), IN("dy", "N", "M")},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(61, softmax_backward, heads, prepare_softmax), .dy = "dy", .before = 1,
+    {OP_FUNCTION(61, softmax_backward, heads, prepare_softmax), .dy = "dy", .before = 1,
      .parameter = {N("Q"), N("K"), N("heads"), OUT_("da", ROWS, "K"), IN("a", ROWS, "K"),
                    IN("dy", ROWS, "K")},
      .asks = {ADDS}},
-    {FUNCTION(71, scores_backward, heads, NULL), .dy = "dy", .before = 1,
+    {OP_FUNCTION(71, scores_backward, heads, NULL), .dy = "dy", .before = 1,
      .parameter = {HEADS_AND_D, OUT_("dq", "Q", WIDE), OUT_("dk", "K", WIDE), IN("q", "Q", WIDE),
                    IN("k", "K", WIDE), IN("dy", ROWS, "K")},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(72, mix_backward, heads, NULL), .dy = "dy", .before = 1,
+    {OP_FUNCTION(72, mix_backward, heads, NULL), .dy = "dy", .before = 1,
      .parameter = {HEADS_AND_D, OUT_("dp", ROWS, "K"), OUT_("dv", "K", WIDE), IN("p", ROWS, "K"),
                    IN("v", "K", WIDE), IN("dy", "Q", WIDE)},
      .asks = {ADDS, ADDS}},
-    {FUNCTION(81, embed_backward, lists, prepare_embed), .dy = "dy", .before = 1,
+    {OP_FUNCTION(81, embed_backward, lists, prepare_embed), .dy = "dy", .before = 1,
      .parameter = {N("N"), N("R"), N("M"), OUT_("da", "R", "M"), IN("a", "R", "M"),
                    IN("index", NULL, "N"), IN("dy", "N", "M")},
      .asks = {ADDS}},
-    {FUNCTION(82, cross_entropy_forward, logits, prepare_logits), .steps = 1,
+    {OP_FUNCTION(82, cross_entropy_forward, logits, prepare_logits), .steps = 1,
      .parameter = {N("N"), N("M"), OUT_("y", NULL, "1"), IN("a", "N", "M"), IN("index", NULL, "N")},
      .asks = {"Which rows are asked, and by how many is the sum divided? Is max subtracted?"}},
-    {FUNCTION(83, cross_entropy_backward, logits, prepare_logits), .dy = "dy", .before = 1,
+    {OP_FUNCTION(83, cross_entropy_backward, logits, prepare_logits), .dy = "dy", .before = 1,
      .parameter = {N("N"), N("M"), OUT_("da", "N", "M"), IN("a", "N", "M"), IN("index", NULL, "N"),
                    IN("dy", NULL, "1")},
      .asks = {ADDS}},
