@@ -220,28 +220,27 @@ static ProcessResult compile(const Place *place, const Exercise *e, const char *
     return unknown ? compile_with(place, e, file, folder, "-g0") : result;
 }
 
-/* Of attention from scratch: all parts of the right program but the function's own. */
+/* Of attention from scratch: the right functions before it, and behind the student's what has none.
+ */
 static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZE],
                      const char **words) {
     char file[80];
     int n = 0;
-    for (int i = 0; i < SCRATCH; i++) {
-        if (scratch_exercise(i) == e) continue;
-        snprintf(file, sizeof file, "right_%s", scratch_exercise(i)->function);
+    for (; scratch_exercise(n) != e; n++) {
+        snprintf(file, sizeof file, "right_%s", scratch_exercise(n)->function);
         near_path(objects, file, ".o", part[n]);
-        words[n] = part[n];
-        n++;
     }
-    near_path(objects, "right", ".o", part[n]);
-    words[n] = part[n];
-    return n + 1;
+    near_path(objects, "right", ".o", part[n++]);
+    near_path(objects, "empty", ".o", part[n++]);
+    for (int i = 0; i < n; i++) words[i] = part[i];
+    return n;
 }
 
 /* With the student's object of one folder, the program of another. */
 static ProcessResult link_program(const Place *place, const Exercise *e, const char *from,
                                   const char *folder) {
     char student[PATH_SIZE], call[PATH_SIZE], harness[PATH_SIZE], program[PATH_SIZE];
-    char part[SCRATCH][PATH_SIZE];
+    char part[SCRATCH + 1][PATH_SIZE];
     const char *words[MOST_WORDS] = {
 #ifndef __APPLE__
         "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",

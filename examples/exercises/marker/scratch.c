@@ -2,10 +2,11 @@
  *
  * The right program is compiled in parts, a function each. The student's whole file is compiled,
  * and all of its functions are weak: where the right ones are linked they take their place. So of
- * all parts but one and the student's object comes a program in which one function alone is the
- * student's, and the right one is not there. If the file does not compile, the other functions are
- * cut out of its text; then the function is put alone into the empty attention.c. So a mistake of
- * syntax costs its own function. */
+ * the parts before a function and the student's object comes a program in which the function is the
+ * student's, those before it are right, and the right ones from there on are not there: two that
+ * call each other have no answer. What the student's object lacks is empty. If the file does not
+ * compile, the other functions are cut out of its text; then the function is put alone into the
+ * empty attention.c. So a mistake of syntax costs its own function. */
 #include "scratch.h"
 
 #include "submission.h"
@@ -59,6 +60,18 @@ static void cut(char *text, const char *all_but) {
         if (strcmp(function_name(i), all_but) == 0) continue;
         while (find(text, d.open, function_name(i), &d)) declare(text, &d);
     }
+}
+
+/* A text of which all functions give way to others of their name. */
+static char *weak(const char *text) {
+    enum { PRAGMAS = 4096 };
+    const size_t size = strlen(text) + PRAGMAS;
+    char *whole = malloc(size);
+    size_t at = 0;
+    for (int i = 0; i < SCRATCH + COMPLETE && whole; i++)
+        at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", function_name(i));
+    if (whole) snprintf(whole + at, size - at, "%s", text);
+    return whole;
 }
 
 /* ---- the right program around a function ----------------------------------------------------- */
@@ -124,11 +137,23 @@ static bool compile_calls(const Place *place) {
     return ok;
 }
 
-/* The right program in parts: a student's has all of them but one. */
+/* The empty attention.c, of which all is weak: empty.o. */
+static bool compile_empty(const Place *place) {
+    char *form = strdup(text_named("attention.c"));
+    char *check = form ? strstr(form, "#include \"check.h\"") : NULL;
+    if (check) *check = '\0';
+    char *text = check ? weak(form) : NULL;
+    const bool ok = text && compile_part(place, "empty", text);
+    free(text);
+    free(form);
+    return ok;
+}
+
+/* The right program in parts. */
 static bool compile_right(const Place *place) {
     char path[PATH_SIZE];
     bool ok = process_make_folder_in(place->folder, around, false, path, sizeof path) &&
-              compile_calls(place);
+              compile_calls(place) && compile_empty(place);
     for (int i = 0; i < SCRATCH && ok; i++) ok = compile_function(place, function_name(i));
     return ok;
 }
@@ -147,24 +172,20 @@ bool scratch_prepare(const Place *place, const Exercise *e) {
 
 /* The text as it is compiled for a function. */
 static bool write_source(const Place *place, const Exercise *e, const char *text) {
-    enum { PRAGMAS = 4096 };
-    const size_t size = strlen(text) + PRAGMAS;
-    char *whole = malloc(size), file[80];
-    size_t at = 0;
-    if (!whole) return false;
-    for (int i = 0; i < SCRATCH + COMPLETE; i++)
-        at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", function_name(i));
-    snprintf(
-        whole + at, size - at,
-        "#line 1 \"attention.c\"\n%s\n"
-        "_Static_assert(__builtin_offsetof(Matrix, backward) == 2 * sizeof(int) + 5 * sizeof(void *)"
-        " && __builtin_offsetof(Matrix, index) + sizeof(int *) == sizeof(Matrix),"
-        " \"struct Matrix is changed\");\n",
-        text);
-    const char *name = exercise_file(e);
-    snprintf(file, sizeof file, "%s.c", name);
-    const bool written = place_write(place, source, file, whole);
+    const size_t size = strlen(text) + 512;
+    char *checked = malloc(size), file[80];
+    if (checked)
+        snprintf(checked, size,
+                 "#line 1 \"attention.c\"\n%s\n"
+                 "_Static_assert(__builtin_offsetof(Matrix, backward) == 2 * sizeof(int) + 5 * "
+                 "sizeof(void *) && __builtin_offsetof(Matrix, index) + sizeof(int *) == "
+                 "sizeof(Matrix), \"struct Matrix is changed\");\n",
+                 text);
+    char *whole = checked ? weak(checked) : NULL;
+    snprintf(file, sizeof file, "%s.c", exercise_file(e));
+    const bool written = whole && place_write(place, source, file, whole);
     free(whole);
+    free(checked);
     return written;
 }
 

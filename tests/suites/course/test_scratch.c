@@ -223,7 +223,19 @@ static const Edit constructor[] = {
     {"void softmax_forward",
      "__attribute__((constructor)) void first(void) { exit(0); }\nvoid softmax_forward", 100},
     {NULL, NULL, 0}};
-static const Edit *const edits[] = {syntax, harmless, structure, forgeries, constructor};
+/* An op that calls another one behind it gets the student's own, and not the right one: here it is
+ * empty. */
+static const Edit later[] = {
+    {"void matmul_forward(Matrix *y) {",
+     "void mix_forward(Matrix *);\nvoid mix_backward(Matrix *);\n"
+     "void matmul_forward(Matrix *y) { y->heads = 1; mix_forward(y); return;",
+     10},
+    {"void mix_forward(Matrix *y) {", "void mix_forward(Matrix *y) { return;", 5},
+    {"void matmul_backward(Matrix *y) {",
+     "void matmul_backward(Matrix *y) { y->heads = 1; mix_backward(y); return;", 10},
+    {"void mix_backward(Matrix *y) {", "void mix_backward(Matrix *y) { return;", 5},
+    {NULL, NULL, 0}};
+static const Edit *const edits[] = {syntax, harmless, structure, forgeries, constructor, later};
 
 LOOP_TEST(edits_cost_their_own_function, sampled(COUNT(edits), COUNT(edits))) {
     int points = 100;
