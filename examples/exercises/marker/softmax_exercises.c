@@ -113,7 +113,8 @@ static const Sizes masked_inputs[] = {{{4}, 1, MASKED_DY_IS_NAN},
                                       {{2}, 1, MASKED_DY_IS_NAN | FIRST_MASKED},
                                       {{10}, 1, MASKED_DY_IS_NAN | GEOMETRIC},
                                       {{0}, 0, 0}};
-static const Sizes masked_large[] = {{{LARGE}, 3, MASKED_DY_IS_NAN}, {{0}, 0, 0}};
+static const Sizes masked_large[] = {
+    {{LARGE}, 3, MASKED_DY_IS_NAN}, {{LARGE}, 3, ALL_KEPT}, {{0}, 0, 0}};
 
 const Exercise exercise_masked_softmax = {.number = 5,
                                           .name = "masked_softmax",
