@@ -13,7 +13,6 @@
 #include "exercises/marker/process.h"
 #include "exercises/marker/results.h"
 #include "exercises/marker/submission.h"
-#include "exercises/marker/texts.h"
 
 #include "../tensor/tensor.h"
 
@@ -158,14 +157,22 @@ static void choose_file(const char *path, bool *chosen) {
     if (slash || access(name, F_OK) == 0 || scratch) submission = folder;
 }
 
+/* Is there an attention.c in which somebody has written, or one that is refused? */
+static bool has_attention(void) {
+    char path[4096], sentence[SENTENCE_SIZE];
+    bool written = submission_refusal(submission, "attention.c", sentence, sizeof sentence);
+    snprintf(path, sizeof path, "%.4000s/attention.c", submission);
+    for (int i = 0; exercise_at(i) && !written; i++)
+        if (exercise_at(i)->file)
+            written = submission_look(path, exercise_at(i)->function) == SUBMISSION_WRITTEN;
+    return written;
+}
+
 /* All that there is: the sixteen, and attention.c where somebody has written in it. */
 static void choose_all(bool *chosen) {
     char path[4096];
     bool some = false;
-    snprintf(path, sizeof path, "%.4000s/attention.c", submission);
-    char *text = submission_read(path, SUBMISSION_MOST);
-    const bool attention = text && strcmp(text, text_named("attention.c")) != 0;
-    free(text);
+    const bool attention = has_attention();
     for (int i = 0; exercise_list[i] && attention; i++) {
         snprintf(path, sizeof path, "%.4000s/%s.c", submission, exercise_file(exercise_list[i]));
         some = some || access(path, F_OK) == 0;

@@ -49,7 +49,7 @@ int64_t tree_terms(const Tree *tree, int n) {
     if (node->sign == '@' || node->sign == 'f') {
         if (node->sign == 'f' && strcmp(node->function, "sum0") == 0)
             return dims_size(a) / dims_size(&node->dims);
-        return a->size[a->rank - 1];
+        return a->rank ? a->size[a->rank - 1] : 1;
     }
     return dims_size(a) / dims_size(&node->dims);
 }

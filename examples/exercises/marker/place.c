@@ -314,7 +314,9 @@ void place_compile_whole(Place *place, const char *name) {
     if (!process_make_folder_in(place->folder, whole, true, folder, sizeof folder)) return;
     near_path(source, name, ".c", file);
     place_path(place, whole, "student.o", "", object);
-    place->whole = process_succeeded(compile(place, NULL, file, whole));
+    const ProcessResult result = compile(place, NULL, file, whole);
+    place->whole = process_succeeded(result);
+    place->endless = result.end == PROCESS_TIMED_OUT;
     process_keep(folder, object);
 }
 
@@ -624,6 +626,7 @@ bool place_take(Place *place, const Submission *submission, char *sentence, size
     const char *from = submission->folder;
     place->submission = *submission;
     place->whole = false;
+    place->endless = false;
     if (stat(from, &status) != 0 || !S_ISDIR(status.st_mode)) {
         tensor_snprintf(sentence, size, "%s: there is no such folder; --submission names one",
                         from);

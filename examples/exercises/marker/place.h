@@ -37,7 +37,8 @@ typedef struct {
     char compiler_path[PATH_SIZE / 4];
     bool confines;         /* the compiler can open no file but the student's and the system's */
     bool links_statically; /* programs need no file, and may open none */
-    bool whole;            /* attention.c is compiled for all of its functions */
+    bool whole;            /* attention.c is compiled for all of its functions, */
+    bool endless;          /* or the compiler did not end */
 } Place;
 
 /* Finds the compiler, makes the folder and the kit; false with a sentence. */

@@ -105,9 +105,9 @@ static const char *skip_frame(const char *text) {
     if (!close) return text;
     if (begins(text, "SHOW")) return close;
     if (begins(text, "for")) { /* int i = 0; i < n; i++ */
-        const char *set = strchr(open, '=');
-        const bool again = set && set < close && memchr(set + 1, '=', (size_t)(close - set - 1));
-        return again ? text : close;
+        const char *set = memchr(open, '=', (size_t)(close - open));
+        const bool once = set && !memchr(set + 1, '=', (size_t)(close - set - 1));
+        return once ? close : text;
     }
     if (open > text || !begins(skip_space(open + 1), "void")) return text;
     close = skip_space(close);

@@ -109,6 +109,10 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         end(trial, TRIAL_IMPOSSIBLE, "the compiler fails");
         return;
     }
+    if (e->file && place->endless) {
+        end(trial, TRIAL_NO_COMPILE, "the compiler did not end");
+        return;
+    }
     place_path(place, name, "program.exe", "", trial->program);
     place_path(place, name, "printed", "", trial->printed);
     char *messages = calloc(MESSAGES, 1);
@@ -121,8 +125,8 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
         free(messages);
         return;
     }
-    ProcessResult result = place->whole ? place_link_whole(place, e, messages, MESSAGES)
-                                        : place_compile(place, e, messages, MESSAGES);
+    ProcessResult result = e->file && place->whole ? place_link_whole(place, e, messages, MESSAGES)
+                                                   : place_compile(place, e, messages, MESSAGES);
     for (int less = 1; e->file && result.end == PROCESS_ENDED && result.status != 0; less++) {
         if (!scratch_write_less(place, e, less)) break;
         result = place_compile(place, e, messages, MESSAGES);

@@ -384,6 +384,7 @@ TEST(empty_backwards) {
         "void f(int n) { double x = 1 + n; }",
         "void f(int n) { int *x = 0; }",
         "void f(int n) { for (int i = 0; i < n; x[i] = 1, i++); }",
+        "void f(int n) { for (;;); }",
         "void f(int n) { SHOWN = 1; }",
         "void f(int n) { return; }",
         "void ff(int n) { } void f_(void) {}",

@@ -624,6 +624,20 @@ TEST(a_file_alone) {
     expect_misuses("$D/unknown.c", "$D/04_softmax.c 3", "$D/04_softmax.c --only 3");
 }
 
+/* An attention.c beside the others has no part in their programs. */
+TEST(both_in_one_folder) {
+    char mark[128];
+    submit(3, answer(3, 0, mark));
+    ck_assert_int_eq(shell("sed 's,^void clear(void) {,& int i = 1; i++;,' "
+                           "examples/exercises/students/attention.c >$D/attention.c"),
+                     0);
+    ck_assert_int_eq(run("--submission $D --only 4,6.1"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "\n1 of 2 is right"));
+    ck_assert_int_eq(shell("rm $D/attention.c && mkfifo $D/attention.c"), 0);
+    ck_assert_int_eq(run("--submission $D"), 1);
+    ck_assert_ptr_nonnull(strstr(out, "attention.c is a pipe, and not a file"));
+}
+
 TEST(marks_as_a_table_and_without_numbers) {
     submit(3, "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) "
               "{ for (int i = 0; i < n; i++) dx[i] = y[i] * dy[i]; }\n");
