@@ -143,12 +143,12 @@ static int count_fitting(const Exercise *e, const Call *mine, int k, unsigned fo
 
 /* What is known of all calls, by stages and then by outputs. */
 typedef struct {
-    bool shown, differs;
+    Shown number;
+    double should;
     int followed, apart; /* in so many calls: what follows is made of it, or is right without it */
     int call;            /* on this one it is wrong, and an output, if there is one */
     bool seen;           /* so it is */
-    Shown number;
-    double should;
+    bool shown, differs;
 } Known;
 
 /* What is shown wrong may be shown too early, or be a convention: then it is left out. */
