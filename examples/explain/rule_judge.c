@@ -152,7 +152,7 @@ void planted_say_computes(const Planting *planting, const PlantedUse *use, Tenso
 }
 
 void planted_say_by_chance(const char *said, char *why, size_t size) {
-    snprintf(why, size, "It is right for these numbers, but not for all. %.319s", said);
+    tensor_snprintf(why, size, "It is right for these numbers, but not for all. %s", said);
 }
 
 /* ---- mistakes whose sizes do not fit ----------------------------------------------------------
