@@ -411,7 +411,7 @@ static const struct {
     {4, "int i = length - 1; i >= 0", "int i = length; i >= 0",
      "stage 4\n  backward SHOULD BEGIN with the last result, tape[length - 1]\n"},
     {4, "int i = length - 1; i >= 0", "unsigned i = length - 1; i >= 0", "  It CRASHED: with -g "},
-    {4, "tape[i]->backward(tape[i]);", "tape[i]->backward(tape[i]); clear();",
+    {4, "tape[i]->backward(tape[i]);", "tape[i]->backward(tape[i]); void clear(void); clear();",
      "stage 4\n  z, after backward, WAS RELEASED\n"},
     {4, "loss->grad[0] = 1;", "", /* and nothing of another x + x, whose backward was not run */
      "12 0 0 0, SHOULD BE 12 1 2 4\nStage 4 is next.\n"},
