@@ -394,8 +394,6 @@ static const struct {
     {"softmax", "0", "It is 0 everywhere."},
     {"softmax", "y * y * y * dy", ""},
     {"linear_squares", "(dy @ w)'", "It is the right gradient, transposed."},
-    {"attention_weights", "0.4001 * y * (dy - sum(y * dy))",
-     "It is right but for a rounded number: write sqrt(d), or the fraction."},
     {"matmul_square", "dy", ""},
     {"masked_softmax", "y / sum(y) * dy * (1 / 0)", ""},
 };
