@@ -208,7 +208,7 @@ static const struct {
     {"2", "dZ: A * (dA - sum(A * dA)", "refused", "", "this bracket is not closed"},
     {"2", "dZ: softmax(Z) * dA", "refused", "",
      "there is no function softmax: write the name of its result; the functions are sum, mean, "
-     "max, sum0, exp, log, tanh, sqrt and sign"},
+     "max, sum0, exp, log, tanh and sqrt"},
     {"2", "dS: dZ", "wrong", "no_scale", "It is dZ, without the factor 0.5."},
     {"2", "dS: dZ * sqrt(d)", "wrong", "divided",
      "It is dZ times 2, but forward multiplies by 0.5."},
@@ -217,7 +217,7 @@ static const struct {
      "A is 2 x 3 and dA - sum(A * dA) is 2 x 3: @ needs equal inner sizes, and * goes number by number"},
     {"2", "dS: dZ / root", "refused", "",
      "there is no root here: the names are dZ, Z, S, K, K', Q, A, V, Y, T, E, E^2, loss, s, scale, d; the "
-     "functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
+     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
     {"2", "dS: dZ / √d d", "wrong", "divided", "It is dZ times 2, but forward multiplies by 0.5."},
     {"2", "dQ: dS @ Q", "refused", "swapped",
      "dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q itself"},
