@@ -115,18 +115,19 @@ static int take_numbers(int argc, char **argv, char *numbers, size_t size) {
 static void choose(const char *list, bool *chosen) {
     const int last = exercise_list[num_exercises - 1]->number;
     for (const char *at = list; *at;) {
-        const char *end = at + strcspn(at, ",");
-        const bool all = strncmp(at, "attention", 9) == 0;
+        const char *comma = at + strcspn(at, ",");
+        const char *end = comma;
+        const bool all = comma - at == 9 && strncmp(at, "attention", 9) == 0;
         const int i = all ? 0 : exercise_named(at, &end);
-        if (!is_list(list) || i < 0)
+        if (i < 0 || end != comma || (*comma && !comma[1]))
             flags_misuse("exercises",
                          "there is no exercise %.*s: they are 1 to %d, 7b and 10b, and attention "
                          "or one of its functions, as 6.1",
-                         (int)strcspn(at, ","), at, last);
+                         (int)(comma - at), at, last);
         for (int k = 0; exercise_at(k) && all; k++)
             if (exercise_at(k)->file) chosen[k] = true;
         if (!all) chosen[i] = true;
-        at = *end == ',' ? end + 1 : end;
+        at = *comma ? comma + 1 : comma;
     }
 }
 

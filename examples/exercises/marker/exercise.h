@@ -5,8 +5,8 @@
  * of calls (calls.h), and the student's function (trial.h), the library and every mistake compute
  * the same calls, so marking is comparing arrays.
  *
- * One section of a file holds an exercise of one's own, as in softmax_exercises.c: its inputs, its
- * right results by the library, its mistakes. */
+ * A section of *_exercises.c has the inputs of an exercise and its right results by the library;
+ * mistakes/NN_name.txt has a right backward, which shows its stages, and the mistakes. */
 #ifndef TAPEHEAD_EXERCISES_EXERCISE_H
 #define TAPEHEAD_EXERCISES_EXERCISE_H
 

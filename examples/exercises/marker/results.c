@@ -1,6 +1,7 @@
 /* results.c - prints marks, and writes them as JSON: see results.h. */
 #include "results.h"
 
+#include "../../common/put_text.h"
 #include "../../explain/json.h"
 #include "points.h"
 #include "submission.h"
@@ -217,30 +218,32 @@ int results_most_points(const Marking *list, int n) {
 }
 
 /* What is said of a missing or refused file, once. */
-static void write_files(FILE *file, const Results *results) {
+static void put_files(const Results *results, char *text, size_t size) {
     const char *last = "";
     for (int i = 0; i < results->n; i++) {
         const Trial *trial = &results->list[i].trial;
         if (!trial->of_file || strcmp(last, trial->sentence) == 0) continue;
         last = trial->sentence;
-        for (const char *at = last; *at; at++)
-            if (*at == '"' || *at == '\\') fprintf(file, "\\%c", *at);
-            else putc((unsigned char)*at < ' ' || *at == 127 ? '?' : *at, file);
-        fputs(". ", file);
+        put_text(text, size, "%s. ", last);
     }
 }
 
 void results_write_json(FILE *file, const void *data) {
     const Results *results = data;
+    static char text[MOST_EXERCISES * SENTENCE_SIZE];
     const bool whole = is_whole(results);
     int right = 0;
+    *text = '\0';
     for (int i = 0; i < results->n; i++) right += results->list[i].mark.kind == MARK_RIGHT;
-    if (whole)
-        fprintf(file, "{\"score\": %d, \"output\": \"", results_points(results->list, results->n));
-    else fprintf(file, "{\"output\": \"failed: not marked, see below. ");
-    write_files(file, results);
-    fprintf(file, "%d of %d %s right (seed %llu).\", \"tests\": [\n", right, results->n,
-            right == 1 ? "is" : "are", (unsigned long long)results->seed);
+    put_text(text, sizeof text, whole ? "" : "failed: not marked, see below. ");
+    put_files(results, text, sizeof text);
+    put_text(text, sizeof text, "%d of %d %s right (seed %llu).", right, results->n,
+             right == 1 ? "is" : "are", (unsigned long long)results->seed);
+    fputc('{', file);
+    if (whole) fprintf(file, "\"score\": %d, ", results_points(results->list, results->n));
+    fprintf(file, "\"output\": ");
+    json_write_string(file, text);
+    fprintf(file, ", \"tests\": [\n");
     for (int i = 0; i < results->n; i++) {
         write_test(file, &results->list[i], whole);
         fprintf(file, i + 1 < results->n ? ",\n" : "\n");

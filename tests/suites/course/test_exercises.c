@@ -344,6 +344,8 @@ TEST(command_lines) {
     expect_misuse("3,99");
     ck_assert_ptr_nonnull(strstr(complaints, "there is no exercise 99: they are 1 to 1"));
     expect_misuse("--only 3,x");
+    ck_assert_ptr_nonnull(strstr(complaints, "there is no exercise x: they are 1 to 1"));
+    expect_misuse("--only 3,");
     expect_misuse("--only 8b");
     ck_assert_int_eq(run("--submission $D --only 8,7b"), 1);
     ck_assert_ptr_nonnull(strstr(
