@@ -19,6 +19,7 @@ typedef struct {
     const char *asks;       /* a question whose answer is the mend */
     const char *key;        /* of "Break it", and what stands there; NULL: it is not offered */
     const char *title;
+    const char *forward; /* of a right backward: what the op computes; or NULL */
 } MistakeRow;
 
 extern const MistakeRow mistake_rows[];

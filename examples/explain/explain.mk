@@ -35,7 +35,7 @@ WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm
              examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map mistakes plural put_text utf8)) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 # What a program needs to write a page of its tape: the steps, and the page.
-PLANNER  = rules plan reasons formula format worked nudge sentences card plan_json
+PLANNER  = rules rows tree rule_parse rule_eval plan reasons formula format worked nudge sentences card plan_json
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,$(PLANNER) recording html json program)) $(SOURCED) $(PAGE)
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
 SOURCED  = $(BUILD)/obj/sources.o

@@ -1,6 +1,6 @@
 /* formula.c - a step as its formula, with its tables: see formula.h.
  *
- * The sections: names, formulas of the data, items, forward, groups, backward, the others. */
+ * The sections: names, is a line linear?, items, a tree, forward, groups, backward, the others. */
 #include "formula.h"
 
 #include <ctype.h>
@@ -94,103 +94,7 @@ void constant_text(double x, char text[NUMBER_TEXT]) {
     format_cell(x, format_of_constant(x), text);
 }
 
-/* ---- formulas of the data -------------------------------------------------------------------- */
-
-static bool is_argument_of_op(const char *name, size_t n) {
-    static const char arguments[] =
-        " s p n list scale dim dim0 dim1 dims keepdim shape axes start end size repeats diagonal "
-        "dtype num_heads dropout eps reduction ignore_index ";
-    char word[NAME_TEXT];
-    snprintf(word, sizeof word, " %.*s ", (int)(n < 100 ? n : 100), name);
-    return strstr(arguments, word) != NULL;
-}
-
-/* What the op's call names input k: b in ag_linear(x, w, b). The last name stands for all further
- * inputs. False: it has no name. */
-static bool role_of(const RuledLine *line, int k, char role[NAME_TEXT]) {
-    const char *at = strchr(json_text(line->json, "call", ""), '(');
-    int names = 0;
-    *role = '\0';
-    for (at = at ? at + 1 : ""; *at && names <= k;) {
-        const size_t n = strcspn(at, ",)");
-        if (n > 0 && !is_argument_of_op(at, n)) {
-            snprintf(role, NAME_TEXT, "%.*s", (int)n, at);
-            names++;
-        }
-        at += n + strspn(at + n, ",) ");
-    }
-    return names > 0;
-}
-
-/* The input that a formula calls by this word; -1: none. */
-static int input_called(const RuledLine *line, const char *word) {
-    char role[NAME_TEXT];
-    for (int k = line->num_in - 1; k >= 0; k--)
-        if (line->in[k] >= 0 && role_of(line, k, role) && strcmp(role, word) == 0) return k;
-    return -1;
-}
-
-static Token *add_token(Token *tokens, int *count, int tensor, const char *text) {
-    Token *token = &tokens[*count];
-    *count += *count < FORMULA_ITEMS - 1;
-    *token = (Token){.tensor = tensor};
-    snprintf(token->text, sizeof token->text, "%.23s", text);
-    return token;
-}
-
-/* Adds a word of a formula: an input, an argument of the op, a sign; false if it is none of them.
- */
-static bool add_word(const RuledLine *line, const char *word, Token *tokens, int *count) {
-    char text[NUMBER_TEXT];
-    const int k = input_called(line, word);
-    const Token *last = *count > 0 ? &tokens[*count - 1] : NULL;
-    const bool raised = last && strcmp(last->text, "^") == 0;
-    const bool is_argument = strcmp(word, "s") == 0 || strcmp(word, "p") == 0;
-    const Json *argument = is_argument ? json_get(line->json, word) : NULL;
-    if (k >= 0) {
-        if (last && (last->tensor >= 0 || last->is_number)) add_token(tokens, count, -1, "x");
-        add_token(tokens, count, line->in[k], "");
-        return !raised;
-    }
-    if (strlen(word) > 1 && isalpha((unsigned char)*word) && strcmp(word, "max") != 0) return false;
-    if (argument) constant_text(json_number(argument), text);
-    else snprintf(text, sizeof text, "%.30s", word);
-    if (raised) put_text(tokens[*count - 1].text, sizeof tokens->text, "%s", text);
-    else {
-        Token *token = add_token(tokens, count, -1, text);
-        token->is_number = argument != NULL;
-        token->number = json_number(argument);
-    }
-    return true;
-}
-
-int formula_tokens(const Plan *plan, const RuledLine *line, Token tokens[FORMULA_ITEMS]) {
-    const char *at = json_text(line->json, "formula", "");
-    const char *end = at + strcspn(at, ";");
-    const TapeTensor *y = &plan->tape.tensors[line->out];
-    int count = 0;
-    if (strstr(at, "max x") || strstr(at, "exp")) return 0;
-    while (at < end) {
-        char word[32];
-        size_t n = 0;
-        while (isalpha((unsigned char)at[n]) && n < sizeof word - 1) n++;
-        snprintf(word, sizeof word, "%.*s", (int)(n ? n : 1), at);
-        if (*word != ' ' && !add_word(line, word, tokens, &count)) return 0;
-        at += n ? n : 1;
-    }
-    for (int n = 0; n < count; n++)
-        if (tokens[n].tensor >= 0 && !can_broadcast(&plan->tape.tensors[tokens[n].tensor], y))
-            return 0;
-    return count < FORMULA_ITEMS - 1 && (count == 0 || strcmp(tokens[count - 1].text, "^") != 0)
-               ? count
-               : 0;
-}
-
-const Part *weights_of(const RuledLine *line) {
-    for (int n = 0; n < line->num_parts; n++)
-        if (line->parts[n].right_factor != 0) return &line->parts[n];
-    return NULL;
-}
+/* ---- is a line linear? ----------------------------------------------------------------------- */
 
 bool is_linear(const Plan *plan, const RuledLine *line) {
     const TapeTensor *y = &plan->tape.tensors[line->out];
@@ -257,11 +161,8 @@ static Item *add_table(Formula *f, ItemKind of, const TapeTensor *like, const do
 /* A table whose name is a word. */
 static Item *add_word_table(Formula *f, ItemKind of, const TapeTensor *like, const double *numbers,
                             const char *name, const char *note) {
-    const size_t used = strlen(f->title);
     Item *item = add_table(f, of, like, numbers, name, note);
     item->is_word = true;
-    f->title[used] = '\0';
-    title(f, name);
     return item;
 }
 
@@ -320,6 +221,252 @@ static void add_factor(Formula *f, double number, const char *note) {
     sign(f, "x", "", "");
 }
 
+/* ---- a tree ---------------------------------------------------------------------------------- */
+
+/* What is shown of a tree: its tables and signs, or the title alone; of a fold the lines inside it,
+ * too. */
+typedef struct {
+    const Plan *plan;
+    const Tree *tree;
+    const Unit *unit; /* names of results inside it become their formulas; NULL */
+    Formula *f;
+    bool only_title;
+} Layout;
+
+int tree_strength(char sign) {
+    if (sign == '>') return 0;
+    if (strchr("+-", sign)) return 1;
+    return strchr("*/@~", sign) ? 2 : 3;
+}
+
+static void lay(const Layout *l, int n, int least, bool turned);
+static void title_nested(const Plan *plan, const Unit *unit, int line, int least, Formula *f);
+
+static void lay_sign(const Layout *l, const char *text, const char *note, const char *shown) {
+    if (l->only_title) title(l->f, shown);
+    else sign(l->f, text, note, shown);
+}
+
+static void lay_table(const Layout *l, const TreeTable *table, int least, bool turned) {
+    char name[NAME_TEXT];
+    const TapeTensor *x = table->tensor < 0 ? NULL : &l->plan->tape.tensors[table->tensor];
+    const int inside =
+        x && l->unit && !table->is_gradient ? plan_line_in(l->plan, l->unit, table->tensor) : -1;
+    if (inside >= 0) title_nested(l->plan, l->unit, inside, least, l->f);
+    else if (!x && l->only_title) put_text(l->f->title, FORMULA_TEXT, "`%s`", table->name);
+    else if (!x) {
+        const Part *part = l->f->part;
+        const int like =
+            dims_size(&table->dims) == l->plan->tape.tensors[part->y].size ? part->y : part->x;
+        Item *item =
+            add_word_table(l->f, ITEM_DERIVATIVE, &l->plan->tape.tensors[like], table->numbers,
+                           table->name, *table->name == 'd' ? "" : "1 or 0");
+        item->is_small = *table->name != 'd';
+        item->part = part;
+    } else if (l->only_title) {
+        if (table->is_gradient) name_of_gradient(l->plan, table->tensor, turned, name);
+        else name_of_tensor(l->plan, table->tensor, turned, name);
+        const bool brackets = least > 0 && !table->is_gradient &&
+                              (strstr(name, " + ") || strstr(name, " - ") || strstr(name, " / "));
+        put_text(l->f->title, FORMULA_TEXT, brackets ? "(`%s`)" : "`%s`", name);
+    } else if (table->is_gradient)
+        add_gradient(l->plan, l->f, table->tensor, turned, table->numbers, "arrives");
+    else {
+        const bool is_list = l->f->is_list;
+        l->f->is_list = least == 0; /* then a name needs no brackets */
+        add_value(l->plan, l->f, table->tensor, turned, "");
+        l->f->is_list = is_list;
+    }
+}
+
+/* Is each row of a table weights, positive with the sum 1, or all 0? */
+static bool is_weights(const TreeTable *table) {
+    const int64_t size = dims_size(&table->dims);
+    const int64_t columns = table->dims.rank > 0 ? table->dims.size[table->dims.rank - 1] : 1;
+    bool any = false;
+    for (int64_t first = 0; first < size; first += columns) {
+        double sum = 0;
+        for (int64_t i = first; i < first + columns; i++) {
+            if (!(table->numbers[i] >= 0)) return false;
+            sum += table->numbers[i];
+        }
+        if (sum != 0 && !(fabs(sum - 1) < 1e-5)) return false;
+        any = any || sum != 0;
+    }
+    return any;
+}
+
+/* What the column of a sum is: that of weights times other numbers is their weighted mean. */
+static const char *note_of_sum(const Tree *tree, const TreeNode *node) {
+    const TreeNode *inside = &tree->nodes[node->a];
+    const TreeNode *by = inside->sign == '*' ? &tree->nodes[inside->a] : NULL;
+    const bool is_mean = strcmp(node->function, "sum") == 0 && by && by->sign == 't' &&
+                         is_weights(&tree->tables[by->table]);
+    return is_mean ? "weighted mean" : "";
+}
+
+/* A sum, or a table of 0 and 1, that stands in a table of its own. */
+static void lay_own(const Layout *l, int n) {
+    const TreeNode *node = &l->tree->nodes[n];
+    Layout inside = *l;
+    inside.only_title = true;
+    const size_t used = strlen(l->f->title);
+    const bool is_row =
+        node->dims.rank > 0 && node->dims.size[node->dims.rank - 1] == 1 && node->sign == 'f';
+    TreeNode *own = (TreeNode *)node;
+    double *numbers = own->own;
+    own->own = NULL;
+    lay(&inside, n, 3, false);
+    own->own = numbers;
+    if (l->only_title) return;
+    char name[NAME_TEXT];
+    snprintf(name, NAME_TEXT, "%.*s", NAME_TEXT - 1,
+             l->f->title + used); /* its names stand in backquotes */
+    const int like = l->f->part ? l->f->part->y : 0;
+    if (!is_row && dims_size(&node->dims) != l->plan->tape.tensors[like].size) {
+        char *to = name; /* a sign has no backquotes */
+        for (const char *c = name; *c; c++)
+            if (*c != '`') *to++ = *c;
+        *to = '\0';
+        add(l->f, ITEM_SIGN, name, "");
+        return;
+    }
+    Item *item = add(l->f, is_row ? ITEM_SUM : ITEM_DERIVATIVE, name,
+                     is_row ? note_of_sum(l->tree, node) : "1 or 0");
+    const Part *part = l->f->part;
+    const int of_part = part && node->sign == 'f' ? part->x : like;
+    item->like = &l->plan->tape.tensors[of_part];
+    item->numbers = numbers;
+    item->size = dims_size(&node->dims);
+    item->format = format_of(numbers, item->size);
+    for (int i = 0; is_row && i < l->f->count; i++) /* as the gradient beside it */
+        if (l->f->items[i].of == ITEM_GRADIENT && i != l->f->main)
+            item->format = l->f->items[i].format;
+    item->is_word = true;
+    item->is_small = !is_row;
+    item->node = n;
+    if (!is_row) item->part = l->f->part;
+}
+
+static void lay_larger(const Layout *l, const TreeNode *node, bool turned) {
+    lay_sign(l, "max(", "", "max(");
+    lay(l, node->a, 0, turned);
+    lay_sign(l, ",", "", ", ");
+    lay(l, node->b, 0, turned);
+    lay_sign(l, ")", "", ")");
+}
+
+/* A sign between two operands; after a number, and between factors of a product of tables, it is a
+ * blank in the title. */
+static void lay_between(const Layout *l, const TreeNode *node) {
+    const char text[2] = {node->sign}, spaced[4] = {' ', node->sign, ' '};
+    const bool by_number = l->tree->nodes[node->a].sign == '#';
+    if (node->sign == '@') lay_sign(l, ".", "row . column", " ");
+    else if (node->sign != '*') lay_sign(l, text, "", spaced);
+    else if (by_number) lay_sign(l, "x", "", " ");
+    else lay_sign(l, "x", "number by number", " x ");
+}
+
+static void lay_two(const Layout *l, const TreeNode *node, bool turned) {
+    const int own = tree_strength(node->sign);
+    lay(l, node->a, own, turned);
+    lay_between(l, node);
+    lay(l, node->b, own + !strchr("+*", node->sign), turned);
+}
+
+static void lay_number(const Layout *l, double x) {
+    char text[NUMBER_TEXT], root[40] = "";
+    const double square = round(1 / (x * x));
+    constant_text(x, text);
+    if (square > 1 && fabs(x) < 1 && is_near(x * x * square, 1) && strlen(text) > 4)
+        snprintf(root, sizeof root, "1 / sqrt(%g)", square);
+    if (l->only_title) title(l->f, text);
+    else sign_number(l->f, x, text, root, text);
+}
+
+static bool reads_tables(const Tree *tree, int n) {
+    const TreeNode *node = &tree->nodes[n];
+    if (node->sign == 't') return true;
+    return (node->a >= 0 && reads_tables(tree, node->a)) ||
+           (node->b >= 0 && reads_tables(tree, node->b));
+}
+
+/* Numbers alone, "(1 - 0.25)", are one sign. */
+static void lay_numbers(const Layout *l, int n, int least) {
+    char text[NAME_TEXT];
+    Layout inside = *l;
+    inside.only_title = true;
+    const size_t used = strlen(l->f->title);
+    lay(&inside, n, least, false);
+    snprintf(text, sizeof text, "%.*s", NAME_TEXT - 1, l->f->title + used);
+    l->f->title[used] = '\0';
+    sign(l->f, text, "", text);
+}
+
+static void lay(const Layout *l, int n, int least, bool turned) {
+    char open[16];
+    const TreeNode *node = &l->tree->nodes[n];
+    const bool brackets = node->sign != 'M' && node->sign != 'f' && !strchr("ESR", node->sign) &&
+                          node->sign != '\'' && node->sign != 't' && node->sign != '#' &&
+                          tree_strength(node->sign) < least;
+    if (node->own) {
+        lay_own(l, n);
+        return;
+    }
+    if (!l->only_title && node->sign != '#' && !reads_tables(l->tree, n)) {
+        lay_numbers(l, n, least);
+        return;
+    }
+    if (brackets) lay_sign(l, "(", "", "(");
+    switch (node->sign) {
+    case 't': lay_table(l, &l->tree->tables[node->table], least, turned); break;
+    case '#': lay_number(l, node->number); break;
+    case 'E':
+        lay(l, node->a, least, turned);
+        if (n == l->tree->n - 1) lay_sign(l, "", "for each number", ", for each number");
+        break;
+    case 'R':
+        lay(l, node->a, least, turned);
+        lay_sign(l, ", row by row", "", ", row by row");
+        break;
+    case 'S':
+        lay_sign(l, "sum of", "all copies", "sum of ");
+        lay(l, node->a, 2, turned);
+        break;
+    case '\'': lay(l, node->a, 3, !turned); break;
+    case '~':
+        lay_sign(l, "-", "", "-");
+        lay(l, node->a, 3, turned);
+        break;
+    case 'f':
+        if (strcmp(node->function, "sum0") == 0) {
+            lay_sign(l, "sum of", "all rows", "sum of ");
+            lay(l, node->a, 2, turned);
+            break;
+        }
+        snprintf(open, sizeof open, "%s(", node->function);
+        lay_sign(l, open, "", open);
+        lay(l, node->a, 0, turned);
+        lay_sign(l, ")", "", ")");
+        break;
+    case '^': {
+        char power[20];
+        snprintf(power, sizeof power, "^%g", l->tree->nodes[node->b].number);
+        lay(l, node->a, 3, turned);
+        lay_sign(l, power, "", power);
+        break;
+    }
+    case 'M': lay_larger(l, node, turned); break;
+    default: lay_two(l, node, turned);
+    }
+    if (brackets) lay_sign(l, ")", "", ")");
+}
+
+static void lay_tree(const Plan *plan, const Tree *tree, Formula *f) {
+    const Layout l = {plan, tree, NULL, f, false};
+    lay(&l, tree->n - 1, 0, false);
+}
+
 /* ---- forward --------------------------------------------------------------------------------- */
 
 static void add_main(const Plan *plan, Formula *f, int tensor) {
@@ -353,45 +500,13 @@ static void make_moved(const Plan *plan, const Step *step, Formula *f) {
     add_main(plan, f, step->tensor);
 }
 
-static void make_product(const Plan *plan, const RuledLine *line, Formula *f) {
-    const Product *p = &line->product;
-    sign(f, "=", "", " = ");
-    add_value(plan, f, line->in[p->a], false, "");
-    sign(f, ".", "row . column", " ");
-    add_value(plan, f, line->in[p->b], p->flipped, "");
-    for (int k = 0; k < line->num_in; k++) {
-        if (line->in[k] < 0 || k == p->a || k == p->b) continue;
-        sign(f, "+", "", " + ");
-        add_value(plan, f, line->in[k], false, "");
-    }
-}
-
-/* A sign of a formula as a title has it: a product has none. */
-static void shown_sign(const char *text, char shown[32]) {
-    const bool is_apart = strchr("+-/", *text) && !text[1];
-    if (strcmp(text, "x") == 0) strcpy(shown, " ");
-    else if (strcmp(text, ",") == 0) strcpy(shown, ", ");
-    else snprintf(shown, 32, is_apart ? " %.24s " : "%.24s", text);
-}
-
-static void add_tokens(const Plan *plan, const Token *tokens, int count, Formula *f) {
-    char shown[32];
-    for (int n = 0; n < count; n++) {
-        const bool is_factor = strcmp(tokens[n].text, "x") == 0 && tokens[n - 1].tensor >= 0;
-        shown_sign(tokens[n].text, shown);
-        if (tokens[n].tensor >= 0) add_value(plan, f, tokens[n].tensor, false, "");
-        else if (tokens[n].is_number) sign_number(f, tokens[n].number, tokens[n].text, "", shown);
-        else sign(f, tokens[n].text, is_factor ? "number by number" : "", shown);
-    }
-}
-
 /* "E^2 = E^2" says nothing. */
-static void make_by_number(const Plan *plan, const Token *tokens, int count, Formula *f) {
+static void make_ruled(const Plan *plan, const RuledLine *line, Formula *f) {
     char says[FORMULA_TEXT] = "";
     const int first = f->count + 1;
     sign(f, "=", "", " = ");
     const size_t used = strlen(f->title);
-    add_tokens(plan, tokens, count, f);
+    lay_tree(plan, line->tree, f);
     for (int i = first; i < f->count; i++) put_text(says, sizeof says, "%s", f->items[i].text);
     if (strcmp(says, f->items[f->main].text) != 0) return;
     const char *x = f->items[first].text;
@@ -420,29 +535,29 @@ static void add_scale(Formula *f, double s) {
     add_factor(f, s, root);
 }
 
-/* Is each row of the result made from the same row of the tables alone? */
+/* Is each row of the result made from the same row of the tables alone, and from several of its
+ * numbers? */
 static bool is_by_rows(const Plan *plan, const RuledLine *line) {
     const TapeTensor *y = &plan->tape.tensors[line->out];
-    for (int n = 0; n < line->num_parts; n++)
-        if (!line->parts[n].is_right_rowwise) return false;
     for (int k = 0; k < line->num_in; k++) {
         const TapeTensor *x = line->in[k] < 0 ? y : &plan->tape.tensors[line->in[k]];
         if (x->rows > 1 && (x->rows != y->rows || x->panels != y->panels)) return false;
     }
-    return line->num_parts > 0 && y->rows > 1;
+    return line->tree && tree_has_sum(line->tree, line->tree->n - 1) && line->num_parts > 0 &&
+           y->rows > 1;
 }
 
 static void make_call(const Plan *plan, const RuledLine *line, Formula *f) {
     char name[NAME_TEXT], shown[NAME_TEXT + 4];
     int inputs = 0;
-    const Part *weights = weights_of(line);
+    const double factor = line->num_parts > 0 ? line->parts[0].factor : 0;
     for (int k = 0; k < line->num_in; k++) inputs += !is_read_before(line, k);
-    if (weights && inputs < 2) strcpy(name, "softmax");
+    if (factor != 0 && inputs < 2) strcpy(name, "softmax");
     else name_of_op(line, name);
     snprintf(shown, sizeof shown, "%s(", name);
     sign(f, "=", "", " = ");
     sign(f, name, "", shown);
-    if (weights) add_scale(f, weights->right_factor);
+    if (factor != 0) add_scale(f, factor);
     const int first = f->count;
     add_inputs(plan, line, f);
     for (int i = first; i < f->count; i++)
@@ -452,12 +567,13 @@ static void make_call(const Plan *plan, const RuledLine *line, Formula *f) {
     f->by_rows = is_by_rows(plan, line);
 }
 
+bool is_in_line(const RuledLine *line) {
+    return line->tree && !tree_has_sum(line->tree, line->tree->n - 1);
+}
+
 void formula_of_line(const Plan *plan, const RuledLine *line, Formula *f) {
-    Token tokens[FORMULA_ITEMS];
     add_main(plan, f, line->out);
-    const int count = formula_tokens(plan, line, tokens);
-    if (line->product.P > 0) make_product(plan, line, f);
-    else if (count > 0) make_by_number(plan, tokens, count, f);
+    if (is_in_line(line)) make_ruled(plan, line, f);
     else make_call(plan, line, f);
 }
 
@@ -494,37 +610,25 @@ static int columns_of_group(const Plan *plan, const Unit *unit) {
     return (int)columns;
 }
 
-static void title_nested(const Plan *plan, const Unit *unit, int l, Formula *f);
-
-static void title_inner(const Plan *plan, const Unit *unit, int tensor, bool brackets, Formula *f) {
-    char name[NAME_TEXT];
-    const int l = plan_line_in(plan, unit, tensor);
-    name_of_tensor(plan, tensor, false, name);
-    if (l < 0) put_text(f->title, FORMULA_TEXT, "`%s`", name);
-    if (l >= 0 && brackets) title(f, "(");
-    if (l >= 0) title_nested(plan, unit, l, f);
-    if (l >= 0 && brackets) title(f, ")");
-}
-
 /* A line as a formula of what its group began with: sum((Y - T)^2). */
-static void title_nested(const Plan *plan, const Unit *unit, int l, Formula *f) {
-    char name[NAME_TEXT], shown[32];
-    Token tokens[FORMULA_ITEMS];
+static void title_nested(const Plan *plan, const Unit *unit, int l, int least, Formula *f) {
+    char name[NAME_TEXT];
     const RuledLine *line = &plan->tape.lines[l];
-    const int count = formula_tokens(plan, line, tokens);
-    for (int n = 0; n < count; n++) {
-        shown_sign(tokens[n].text, shown);
-        if (tokens[n].tensor >= 0) title_inner(plan, unit, tokens[n].tensor, count > 1, f);
-        else title(f, shown);
+    const Layout nested = {plan, line->tree, unit, f, true};
+    if (is_in_line(line)) {
+        lay(&nested, line->tree->n - 1, least, false);
+        return;
     }
-    if (count > 0) return;
     name_of_op(line, name);
     put_text(f->title, FORMULA_TEXT, "%s(", name);
     const char *comma = "";
     for (int k = 0; k < line->num_in; k++) {
         if (line->in[k] < 0) continue;
         title(f, comma);
-        title_inner(plan, unit, line->in[k], false, f);
+        const int inside = plan_line_in(plan, unit, line->in[k]);
+        name_of_tensor(plan, line->in[k], false, name);
+        if (inside >= 0) title_nested(plan, unit, inside, 0, f);
+        else put_text(f->title, FORMULA_TEXT, "`%s`", name);
         comma = ", ";
     }
     title(f, ")");
@@ -532,16 +636,14 @@ static void title_nested(const Plan *plan, const Unit *unit, int l, Formula *f) 
 
 /* Folded lines as their formulas, the last one first: loss = sum E^2, E^2 = E^2, E = Y - T. */
 static void add_chain(const Plan *plan, const Unit *unit, Formula *f) {
-    Token tokens[FORMULA_ITEMS];
     char name[NAME_TEXT], text[NAME_TEXT];
     for (int l = unit->last; l >= unit->first; l--) {
         const RuledLine *line = &plan->tape.lines[l];
         name_of_tensor(plan, line->out, false, name);
         snprintf(text, sizeof text, ", %.120s =", name);
         sign(f, l == unit->last ? "=" : text, "", "");
-        const int count = formula_tokens(plan, line, tokens);
-        add_tokens(plan, tokens, count, f);
-        if (count > 0) continue;
+        if (is_in_line(line)) lay_tree(plan, line->tree, f);
+        if (is_in_line(line)) continue;
         name_of_op(line, name);
         sign(f, name, "", "");
         add_inputs(plan, line, f);
@@ -564,166 +666,19 @@ static void make_group(const Plan *plan, const Unit *unit, Formula *f) {
     full_name(plan, out, name);
     if (count <= MOST_NESTED) {
         title(f, " = ");
-        title_nested(plan, unit, unit->last, f);
+        title_nested(plan, unit, unit->last, 0, f);
     } else if (strcmp(unit->name, name) == 0) put_text(f->title, FORMULA_TEXT, ": %s", lines);
     else put_text(f->title, FORMULA_TEXT, ": %s, %s", unit->name, lines);
-}
-
-/* The angles of the pairs, as a table. */
-static void add_angles(const Plan *plan, const Part *part, Formula *f) {
-    const TapeTensor *x = &plan->tape.tensors[part->x];
-    add_word_table(f, ITEM_DERIVATIVE, x, part->angles, "angle", "of its pair, in radians")->part =
-        part;
-    f->by_rows = x->rows > 1;
-}
-
-/* y = x turned by the angle, which comes from the other inputs. */
-static void make_turn(const Plan *plan, const Step *step, Formula *f) {
-    const RuledLine *line = &plan->tape.lines[plan->units[step->unit].last];
-    const Part *part = &line->parts[0];
-    add_main(plan, f, step->tensor);
-    sign(f, "=", "", " = ");
-    add_value(plan, f, part->x, false, "");
-    sign(f, "turned by", "", " turned by each pair's ");
-    add_angles(plan, part, f);
-    for (int k = 0; k < line->num_in; k++) {
-        if (line->in[k] == part->x || is_read_before(line, k)) continue;
-        sign(f, "from", "", " from ");
-        add_value(plan, f, line->in[k], false, "")->is_small = true;
-    }
 }
 
 static void make_forward(const Plan *plan, const Step *step, Formula *f) {
     const Unit *unit = &plan->units[step->unit];
     if (step->kind == RULE_MOVE) make_moved(plan, step, f);
-    else if (step->kind == RULE_TURN) make_turn(plan, step, f);
     else if (unit->name) make_group(plan, unit, f);
     else formula_of_line(plan, &plan->tape.lines[unit->last], f);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
-
-/* Are these numbers those of x, times a number that the formula can print? Returns that number, or
- * 0. */
-static double ratio_of(const double *numbers, const TapeTensor *x) {
-    char text[NUMBER_TEXT];
-    int64_t n = 0;
-    while (n < x->size && x->value[n] == 0) n++;
-    const double times = n < x->size ? numbers[n] / x->value[n] : 0;
-    if (times == 0) return 0;
-    constant_text(times, text);
-    if (!is_near(times, strtod(text, NULL))) return 0;
-    for (int64_t i = 0; i < x->size; i++)
-        if (!is_near(numbers[i], times * x->value[i])) return 0;
-    return times;
-}
-
-static bool is_whole(const TapeTensor *x) {
-    const char *type = json_text(x->json, "type", "");
-    return strcmp(type, "int64") == 0 || strcmp(type, "bool") == 0;
-}
-
-int multiple_of(const Plan *plan, const Step *step, double *times) {
-    const RuledTape *tape = &plan->tape;
-    const Part *part = step->part;
-    const Unit *unit = &plan->units[step->unit];
-    const int64_t size = tape->tensors[part->kind == RULE_SPREAD ? part->x : part->y].size;
-    for (int l = unit->first; part->each && l <= unit->last; l++)
-        for (int k = 0; k <= tape->lines[l].num_in; k++) {
-            const RuledLine *line = &tape->lines[l];
-            const int t = k < line->num_in ? line->in[k] : line->out;
-            if (t < 0 || tape->tensors[t].size != size || is_whole(&tape->tensors[t])) continue;
-            *times = ratio_of(part->each, &tape->tensors[t]);
-            if (*times != 0) return t;
-        }
-    return -1;
-}
-
-/* The derivatives as a table: a tensor of the step's lines if they are that tensor's numbers, or a
- * multiple of them, 2 x E; else one of their own. */
-static void add_derivatives(const Plan *plan, const Step *step, Formula *f) {
-    char y[NAME_TEXT], x[NAME_TEXT], note[2 * NAME_TEXT + 20];
-    double times = 1;
-    const Part *part = step->part;
-    const int like = part->kind == RULE_SPREAD ? part->x : part->y;
-    const int t = multiple_of(plan, step, &times);
-    if (t < 0) {
-        name_of_tensor(plan, part->y, false, y);
-        name_of_tensor(plan, part->x, false, x);
-        snprintf(note, sizeof note, "of `%s` by `%s`", y, x);
-        add_word_table(f, ITEM_DERIVATIVE, &plan->tape.tensors[like], part->each, "derivative",
-                       note)
-            ->part = part;
-        return;
-    }
-    if (times != 1) add_factor(f, times, "");
-    add_value(plan, f, t, false, "");
-}
-
-/* dx = dy times the derivative in its place. A constant derivative is a number. */
-static void make_each(const Plan *plan, const Step *step, Formula *f) {
-    const Part *part = step->part;
-    if (part->copies) sign(f, "sum of", "all copies", "sum of ");
-    if (part->is_constant && part->constant == -1) sign(f, "-", "", "-");
-    else if (part->is_constant && part->constant != 1) add_factor(f, part->constant, "");
-    add_dy(plan, f, part, false);
-    if (part->is_constant) return;
-    sign(f, "x", "number by number", " x ");
-    add_derivatives(plan, step, f);
-}
-
-/* One dy for several x: each gets it, times its derivative. */
-static void make_spread(const Plan *plan, const Step *step, Formula *f) {
-    char text[NUMBER_TEXT], by[NUMBER_TEXT + 4];
-    const Part *part = step->part;
-    add_dy(plan, f, part, false);
-    constant_text(part->constant, text);
-    snprintf(by, sizeof by, "x %s", text);
-    if (part->is_constant) sign(f, by, "for each", ", for each number");
-    if (part->is_constant) return;
-    sign(f, "x", "", " x ");
-    add_derivatives(plan, step, f);
-}
-
-/* da = dy b', and db = a' dy. A factor stands as it has to be read: transposed, unless it was used
- * transposed. */
-static void make_factors(const Plan *plan, const Part *part, Formula *f) {
-    const RuledLine *line = &plan->tape.lines[part->line];
-    const Product *p = &line->product;
-    const bool by_a = part->k == p->a, first = by_a || p->flipped;
-    const int other = line->in[by_a ? p->b : p->a];
-    for (int n = 0; n < 2; n++) {
-        if (n) sign(f, ".", "row . column", " ");
-        if (first == (n == 0)) add_dy(plan, f, part, !by_a && p->flipped);
-        else add_value(plan, f, other, !p->flipped, "as it was");
-    }
-}
-
-/* dx = s y (dy - mean of the row), the mean weighted by y. */
-static void make_softmax(const Plan *plan, const Part *part, Formula *f) {
-    const TapeTensor *x = &plan->tape.tensors[part->x];
-    add_scale(f, part->factor);
-    add_value(plan, f, part->y, false, "weights");
-    sign(f, "x", "number by number", " x ");
-    sign(f, "(", "", "(");
-    const Item *dy = add_dy(plan, f, part, false);
-    sign(f, "-", "", " - weighted mean");
-    Item *mean = add(f, ITEM_MEAN, "weighted mean", "");
-    mean->like = x;
-    mean->numbers = part->means;
-    mean->size = x->size / x->columns;
-    mean->format = dy->format;
-    mean->is_word = true;
-    sign(f, ")", "", ")");
-    f->by_rows = x->rows > 1;
-}
-
-/* dx = dy turned back by the angle of each pair. */
-static void make_turn_back(const Plan *plan, const Part *part, Formula *f) {
-    add_dy(plan, f, part, false);
-    sign(f, "turned back by", "", " turned back by each pair's ");
-    add_angles(plan, part, f);
-}
 
 /* Of a move, and where only the terms say what happens. */
 static void make_arrow(const Plan *plan, const Step *step, Formula *f) {
@@ -749,16 +704,14 @@ static void make_backward(const Plan *plan, const Step *step, Formula *f) {
     if (x->parts > 1) snprintf(note, sizeof note, "one of %d parts", x->parts);
     else strcpy(note, x->maker >= 0 ? "this step finds it" : "here it ends");
     add_gradient(plan, f, part->x, false, part->dx, note)->part = part;
-    if (part->is_odd || part->kind == RULE_MOVE || part->kind == RULE_GENERAL) {
+    f->part = part;
+    if (part->kind == RULE_MOVE || !part->tree) {
         make_arrow(plan, step, f);
         return;
     }
     sign(f, "=", "", " = ");
-    if (part->kind == RULE_PRODUCT) make_factors(plan, part, f);
-    else if (part->kind == RULE_SOFTMAX) make_softmax(plan, part, f);
-    else if (part->kind == RULE_EACH) make_each(plan, step, f);
-    else if (part->kind == RULE_TURN) make_turn_back(plan, part, f);
-    else make_spread(plan, step, f);
+    lay_tree(plan, part->tree, f);
+    f->by_rows = part->kind == RULE_SOFTMAX && x->rows > 1;
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */

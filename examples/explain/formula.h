@@ -1,6 +1,5 @@
 /* formula.h - a step as its formula in the lesson's names, dA = dY V', with the table that each
- * name stands for. The formula of a gradient follows from its kind (rules.h), so no op is known
- * here. */
+ * name stands for. The formula is the tree of the step's rule (tree.h), so no op is known here. */
 #ifndef TAPEHEAD_EXAMPLES_FORMULA_H
 #define TAPEHEAD_EXAMPLES_FORMULA_H
 
@@ -18,7 +17,7 @@ typedef enum {
     ITEM_GRADIENT = 'g',   /* a gradient, or a part of one that a step of backward makes */
     ITEM_PART = 'p',       /* a part of a gradient, in an addition */
     ITEM_BEFORE = 'q',     /* the sum of the parts before it */
-    ITEM_MEAN = 'm',       /* the weighted mean of each row */
+    ITEM_SUM = 'm',        /* a number of each row: sum(A x dA) */
     ITEM_DERIVATIVE = 'j', /* dy/dx, number by number */
     ITEM_CONSTANT = 'c'    /* derivatives that stand in no table */
 } ItemKind;
@@ -39,6 +38,7 @@ typedef struct {
     bool transposed;
     bool is_word;   /* its name is a word: "derivative" */
     bool is_small;  /* short numbers that are only read beside the others, a mask */
+    int node;       /* of a sum that stands in a table of its own: where in the tree */
     bool is_hidden; /* not drawn: a table whose numbers stand only in the line of terms */
 } Item;
 
@@ -47,6 +47,7 @@ typedef struct {
     Item items[FORMULA_ITEMS];
     char title[FORMULA_TEXT]; /* names between backquotes */
     bool is_list;             /* while items are added: names need no brackets */
+    const Part *part;         /* of backward: what the step finds */
     bool by_rows; /* each row of the result is made from the same rows of the others alone */
 } Formula;
 
@@ -59,25 +60,12 @@ int formula_hide_constants(Formula *formula, const double *numbers, int64_t size
 /* Adds an item that is not drawn: as this one, with other numbers. */
 int formula_hide_like(Formula *formula, int item, const double *numbers);
 
-/* ---- the formula that the data give a line: y = a - b, max(x, 0) ------------------------------
- */
-
-typedef struct {
-    int tensor;    /* -1: a sign or a number */
-    char text[24]; /* "^2", "x" */
-    bool is_number;
-    double number; /* an argument of the op */
-} Token;
-/* The tokens of a line whose formula has only inputs, numbers and signs, so that it holds for each
- * number. Returns how many there are; 0: it is none. */
-int formula_tokens(const Plan *plan, const RuledLine *line, Token tokens[FORMULA_ITEMS]);
-
-/* The tensor of the part's lines that its derivatives are, times a number: E, 2. -1: none. */
-int multiple_of(const Plan *plan, const Step *step, double *times);
+/* How a sign binds: a number, the larger the tighter. */
+int tree_strength(char sign);
+/* Has the line a tree that stands in its title? Else its op is named: softmax(S). */
+bool is_in_line(const RuledLine *line);
 /* Is the result the sum of derivative times input, as a sum is, and a mean? */
 bool is_linear(const Plan *plan, const RuledLine *line);
-/* Of a softmax: the part whose factor its scores are multiplied by; NULL: of another line. */
-const Part *weights_of(const RuledLine *line);
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

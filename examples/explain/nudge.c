@@ -19,7 +19,7 @@ NudgeKind nudge_of(const Plan *plan, const Step *step) {
         return NUDGE_NONE;
     const TapeTensor *x = &plan->tape.tensors[part->x];
     if (x->parts > 1) return NUDGE_NONE; /* the loss would move by other lines, too */
-    if (part->right_factor != 0) return x->columns > 1 ? NUDGE_SOFTMAX : NUDGE_NONE;
+    if (part->factor != 0) return x->columns > 1 ? NUDGE_SOFTMAX : NUDGE_NONE;
     if (part->planted) return NUDGE_NONE;
     if (part->kind == RULE_PRODUCT)
         return 2 * plan->tape.tensors[part->y].columns + x->columns > MOST_COLUMNS ? NUDGE_NONE
@@ -124,7 +124,8 @@ static bool nudge_of_each(const RuledTape *tape, const Part *part, Nudge *n) {
     n->size = 1;
     n->op = is_linear_op(op) ? "linear" : op;
     n->numbers = &tape->tensors[part->x].value[n->i];
-    if (is_linear_op(op)) n->numbers = &part->each[n->i];
+    if (is_linear_op(op) && part->by.begin[n->i] < part->by.begin[n->i + 1])
+        n->numbers = &part->by.of[part->by.begin[n->i]].J;
     return nudge_knows(n->op);
 }
 
@@ -136,7 +137,7 @@ int64_t nudge_recorded(const Plan *plan, const Step *step, const char **op, doub
     Nudge n = {.op = "softmax", .factor = 1, .first = NUDGE_RECORDED, .i = step->look, .count = 1};
     *op = NULL;
     if (kind == NUDGE_SOFTMAX) {
-        n.factor = part->right_factor;
+        n.factor = part->factor;
         n.i = step->look % C;
         n.size = C;
         n.numbers = tape->tensors[part->y].value + step->look - n.i;

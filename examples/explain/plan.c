@@ -152,8 +152,7 @@ static RuleKind kind_forward(const Plan *plan, const Unit *unit) {
     if (line->product.P > 0) return RULE_PRODUCT;
     if (line->num_parts == 0) return RULE_GENERAL;
     const Part *part = &line->parts[0];
-    if (part->right_factor != 0) return RULE_SOFTMAX;
-    return part->kind == RULE_TURN && !part->planted ? RULE_TURN : RULE_GENERAL;
+    return part->factor != 0 ? RULE_SOFTMAX : RULE_GENERAL;
 }
 
 /* Backward reaches the parts of a gradient from the last line to the first, input by input. */

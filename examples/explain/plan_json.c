@@ -118,10 +118,11 @@ static void write_tensor(Writer *w, int t) {
     putc('}', w->file);
 }
 
-static const char *const rule_names[] = {
-    [RULE_GENERAL] = "general", [RULE_MOVE] = "move", [RULE_PRODUCT] = "product",
-    [RULE_SOFTMAX] = "softmax", [RULE_EACH] = "each", [RULE_SPREAD] = "spread",
-    [RULE_TURN] = "turn"};
+static const char *const rule_names[] = {[RULE_GENERAL] = "general",
+                                         [RULE_MOVE] = "move",
+                                         [RULE_PRODUCT] = "product",
+                                         [RULE_SOFTMAX] = "softmax",
+                                         [RULE_EACH] = "each"};
 
 /* A nudge is predicted by derivatives, if they stand in no table; and a question can ask for their
  * number. */
@@ -133,7 +134,7 @@ static bool wants_derivatives(const Plan *plan, const Part *part, bool in_fold) 
             return true;
     const TapeTensor *x = &plan->tape.tensors[part->x];
     const bool is_each = part->kind == RULE_EACH && !part->copies && x->parts == 1;
-    return !in_fold && (part->right_factor != 0 || is_each);
+    return !in_fold && (part->factor != 0 || is_each);
 }
 
 /* Column by column: [j,J,j,J,...] */
@@ -190,7 +191,7 @@ static void write_sign(FILE *file, const Item *item) {
 static void write_own_numbers(Writer *w, const Item *item) {
     const int tensor = (int)(item->like - w->plan->tape.tensors);
     const bool has_zeros = item->of == ITEM_DERIVATIVE || item->parts > 0;
-    if (item->of == ITEM_MEAN || has_zeros)
+    if (item->of == ITEM_SUM || has_zeros)
         write_numbers(w->file, "numbers", item->numbers, item->size);
     if (has_zeros)
         write_zeros(w, "zeros", item->numbers, item->size,
@@ -208,7 +209,7 @@ static bool has_usual_name(const Plan *plan, const Item *item) {
 }
 
 static bool has_usual_format(const Item *item) {
-    if (item->of == ITEM_MEAN) return false;
+    if (item->of == ITEM_SUM) return false;
     const Format usual = format_of(item->numbers, item->like->size);
     return usual.decimals == item->format.decimals && usual.exponent == item->format.exponent;
 }
@@ -271,36 +272,30 @@ static bool is_own_place(const Worked *worked, int64_t i) {
     return true;
 }
 
-/* Of all numbers, or of the weighted means. */
+/* Of all numbers, or of a table of sums. */
 typedef struct {
     const Step *step;
-    const Formula *f;
+    Formula *f;
     const Recipe *recipe;
-    bool of_means;
+    int sum; /* -1: none */
     const Item *made;
 } Lines;
 
-static const char *form_of(const Lines *l) {
-    return l->of_means ? l->recipe->mean_form : l->recipe->form;
-}
-
-static void work_out(const Writer *w, const Lines *l, int64_t i, Worked *worked) {
-    if (l->of_means) worked_of_mean(w->plan, l->step, i, worked);
-    else worked_of(w->plan, l->step, l->f, l->recipe, i, worked);
-}
-
 static void write_cells(Writer *w, const Lines *l, const char *key) {
     Worked worked;
-    const bool is_sum = strchr(form_of(l), '[') != NULL;
-    bool all_own = l->recipe->kind != WORKED_MOVE;
+    char form[FORM_TEXT];
+    worked_form(w->plan, l->f, l->recipe, l->sum, form);
+    write_text(w->file, "form", form);
+    const bool is_sum = strchr(form, '[') != NULL;
+    bool all_own = !*l->recipe->after;
     for (int64_t i = 0; i < l->made->size && all_own; i++) {
-        work_out(w, l, i, &worked);
+        worked_of(w->plan, l->step, l->f, l->recipe, l->sum, i, &worked);
         all_own = is_own_place(&worked, i) && worked.terms == 1;
     }
     if (all_own) return;
     fprintf(w->file, ",\"%s\":[", key);
     for (int64_t i = 0; i < l->made->size; i++) {
-        work_out(w, l, i, &worked);
+        worked_of(w->plan, l->step, l->f, l->recipe, l->sum, i, &worked);
         if (i) putc(',', w->file);
         write_worked(w->file, &worked, is_sum);
     }
@@ -309,35 +304,33 @@ static void write_cells(Writer *w, const Lines *l, const char *key) {
 
 /* A digit for each line; nothing if all are 0. */
 static void write_more(Writer *w, const Lines *l, const char *key) {
-    Worked worked;
     bool any = false;
     char *digits = memory_take(&w->plan->tape.memory, l->made->size + 1, 1);
     for (int64_t i = 0; digits && i < l->made->size; i++) {
-        work_out(w, l, i, &worked);
-        const int more =
-            worked_more(l->f, form_of(l), &worked, l->made->numbers[i], l->made->format);
+        const int more = worked_more(w->plan, l->step, l->f, l->recipe, l->sum, i,
+                                     l->made->numbers[i], l->made->format);
         digits[i] = (char)('0' + more);
         any = any || more > 0;
     }
     if (any) write_text(w->file, key, digits);
 }
 
-static void write_lines(Writer *w, const Step *step, const Formula *f, const Recipe *r) {
-    Lines l = {step, f, r, false, &f->items[f->main]};
-    if (r->kind == WORKED_NONE) return;
-    fprintf(w->file, ",\n ");
-    fprintf(w->file, "\"form\":");
-    json_write_string(w->file, r->form);
-    write_text(w->file, "op", r->op);
-    write_text(w->file, "after", r->after);
+static void write_lines(Writer *w, const Step *step, Formula *f, const Recipe *r) {
+    Lines l = {step, f, r, -1, &f->items[f->main]};
+    if (!r->tree && step->phase != STEP_FORWARD) return;
     write_cells(w, &l, "cells");
+    write_text(w->file, "op", *r->after ? "" : r->op);
+    write_text(w->file, "after", r->after);
     write_more(w, &l, "more");
-    if (!*r->mean_form) return;
-    l.of_means = true;
-    for (l.made = f->items; l.made->of != ITEM_MEAN;) l.made++;
-    write_text(w->file, "mean", r->mean_form);
-    write_cells(w, &l, "means");
-    write_more(w, &l, "moreOfMeans");
+    if (r->num_sums > 0) fprintf(w->file, ",\"sums\":[");
+    for (l.sum = 0; l.sum < r->num_sums; l.sum++) {
+        l.made = &f->items[r->sums[l.sum]];
+        fprintf(w->file, "%s{\"item\":%d", l.sum ? "," : "", r->sums[l.sum]);
+        write_cells(w, &l, "cells");
+        write_more(w, &l, "more");
+        putc('}', w->file);
+    }
+    if (r->num_sums > 0) putc(']', w->file);
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -380,8 +373,8 @@ static void write_nudge(Writer *w, const Step *step) {
     const int64_t count = nudge_recorded(w->plan, step, &op, changes);
     fprintf(w->file, ",\n \"nudge\":{\"kind\":\"%s\"", kinds[kind]);
     if (op) write_text(w->file, "op", op);
-    if (kind == NUDGE_SOFTMAX && step->part->right_factor != 1)
-        fprintf(w->file, ",\"factor\":%.17g", step->part->right_factor);
+    if (kind == NUDGE_SOFTMAX && step->part->factor != 1)
+        fprintf(w->file, ",\"factor\":%.17g", step->part->factor);
     if (count > 0) write_numbers(w->file, "changes", changes, count);
     fprintf(w->file, ",\"says\":[");
     for (int look = 1; look <= MOST_LOOKS; look++) {
@@ -436,9 +429,9 @@ static void write_step(Writer *w, int s) {
     formula_of(plan, step, &f);
     recipe_of(plan, step, &f, &r);
     write_text(w->file, "title", f.title);
-    write_items(w, &f);
     if (f.by_rows) fprintf(w->file, ",\"rows\":true");
     if (!tensor_error()) write_lines(w, step, &f, &r);
+    write_items(w, &f);
     if (step->phase == STEP_BACKWARD && step->part->planted) write_right(w, step);
     write_nudge(w, step);
     fprintf(w->file, "\n ");

@@ -93,15 +93,11 @@ static bool same(const Look *l, const double *a, const double *b, double factor)
     return planted_same(a, b, factor, l->n, l->tolerance);
 }
 
-/* The formula of a row for a use; NULL: it has none. */
-static const char *formula_of(const MistakeRow *m, const PlantedUse *use) {
-    return use->k < 3 && mistake_is_of(m, planted_op(use)) ? m->formula[use->k] : NULL;
-}
-
 /* The first right row of an op. */
 static const MistakeRow *right_row(const PlantedUse *use) {
     for (int i = 0; i < num_mistake_rows; i++)
-        if (!mistake_rows[i].id && formula_of(&mistake_rows[i], use)) return &mistake_rows[i];
+        if (!mistake_rows[i].id && planted_formula_of(&mistake_rows[i], use))
+            return &mistake_rows[i];
     return NULL;
 }
 
@@ -110,7 +106,7 @@ static const MistakeRow *right_row(const PlantedUse *use) {
 static void compare_mistakes(Look *l) {
     for (int i = 0; i < num_mistake_rows && !tensor_error(); i++) {
         const MistakeRow *m = &mistake_rows[i];
-        const char *formula = m->id && l->num_uses == 1 ? formula_of(m, &l->uses[0]) : NULL;
+        const char *formula = m->id && l->num_uses == 1 ? planted_formula_of(m, &l->uses[0]) : NULL;
         bool *agrees = &l->line->is_mistake[i];
         *agrees = *agrees && formula && compute_use(l, 0, formula, l->other) &&
                   same(l, l->own, l->other, 1);
@@ -122,7 +118,7 @@ static void compare_parts(Look *l) {
     bool known = l->num_uses > 1;
     for (int u = 0; u < l->num_uses && known; u++) {
         const MistakeRow *m = right_row(&l->uses[u]);
-        known = m && compute_use(l, u, formula_of(m, &l->uses[u]), l->part[u]);
+        known = m && compute_use(l, u, planted_formula_of(m, &l->uses[u]), l->part[u]);
     }
     for (unsigned set = 1; set < 1u << l->num_uses; set++) {
         for (int64_t i = 0; i < l->n && known; i++) {
@@ -132,17 +128,6 @@ static void compare_parts(Look *l) {
         }
         if (!known || !same(l, l->own, l->other, 1)) l->line->parts &= ~(1u << set);
     }
-}
-
-/* The number c for which the value is c times the gradient. */
-static void compare_factor(Look *l, bool is_first) {
-    double product = 0, square = 0;
-    for (int64_t i = 0; i < l->n; i++) {
-        product += l->own[i] * l->right[i];
-        square += l->right[i] * l->right[i];
-    }
-    if (is_first) l->line->factor = product / square;
-    if (!same(l, l->own, l->right, l->line->factor)) l->line->factor = (double)NAN;
 }
 
 /* ---- what is said ---------------------------------------------------------------------------- */
@@ -161,7 +146,7 @@ static void say_right(Look *l, const PlantedUse *use, char said[320]) {
     TapeLine line;
     char formula[120] = "";
     const MistakeRow *m = right_row(use);
-    if (m) snprintf(formula, sizeof formula, "%s", formula_of(m, use));
+    if (m) snprintf(formula, sizeof formula, "%s", planted_formula_of(m, use));
     tape_line(use->line, &line);
     const bool is_scale = strcmp(line.op, "scale") == 0;
     if (is_scale) snprintf(formula, sizeof formula, "dy / sqrt(d)");
@@ -214,10 +199,8 @@ static void say_parts(Look *l, unsigned set) {
              missing);
 }
 
-static void say_computes(Look *l, const MistakeRow *m, char *said, size_t size) {
-    char text[CARD_TEXT];
-    planted_say(l->planting, &l->uses[0], &l->kept, m->computes, text);
-    snprintf(said, size, "It is %s", text);
+static void say_computes(Look *l, const MistakeRow *m, char said[CARD_TEXT]) {
+    planted_say_computes(l->planting, &l->uses[0], &l->kept, m, said);
 }
 
 /* A hint: what the mistake asks, or the first mistake of this op. */
@@ -225,7 +208,8 @@ static void say_question(Look *l) {
     const MistakeRow *m = l->line->mistake;
     char name[RULE_NAME];
     for (int i = 0; i < num_mistake_rows && !m && l->num_uses == 1; i++)
-        if (mistake_rows[i].id && formula_of(&mistake_rows[i], &l->uses[0])) m = &mistake_rows[i];
+        if (mistake_rows[i].id && planted_formula_of(&mistake_rows[i], &l->uses[0]))
+            m = &mistake_rows[i];
     if (m) planted_say(l->planting, &l->uses[0], &l->kept, m->asks, l->line->question);
     else
         snprintf(l->line->question, CARD_TEXT,
@@ -242,20 +226,13 @@ static void say_wrong(Look *l) {
     for (int i = 0; i < num_mistake_rows && !line->mistake; i++)
         if (line->is_mistake[i]) line->mistake = &mistake_rows[i];
     while (set < 1u << l->num_uses && !(line->parts >> set & 1)) set++;
-    const double c = line->factor;
-    if (line->mistake) say_computes(l, line->mistake, why, size);
+    char said[CARD_TEXT] = "";
+    if (line->mistake) say_computes(l, line->mistake, said);
+    if (!line->is_wrong_here) planted_say_by_chance(said, why, size);
+    else if (line->mistake) snprintf(why, size, "%s", said);
     else if (set < 1u << l->num_uses) say_parts(l, set);
-    else if (fabs(c + 1) < 1e-9) snprintf(why, size, "It is the gradient with the other sign.");
-    else if (fabs(c - 1) < 1e-3)
-        snprintf(why, size,
-                 "It is right but for a rounded number: write sqrt(d), or the fraction.");
-    else if (isfinite(c)) snprintf(why, size, "It is the gradient times %.6g.", c);
-    else snprintf(why, size, "Its size is right, its numbers are not.");
-    if (line->is_wrong_here) return;
-    char said[CARD_TEXT];
-    snprintf(said, sizeof said, "%.*s", CARD_TEXT - 1, why);
-    snprintf(why, size, "It is right for these numbers, but not for all. %.319s",
-             line->mistake ? said : "");
+    else if (!planted_say_likeness(&line->like, why, size))
+        snprintf(why, size, "Its size is right, its numbers are not.");
 }
 
 /* ---- a look ---------------------------------------------------------------------------------- */
@@ -298,7 +275,7 @@ static bool read_numbers(Look *l) {
         line->mistake = planted_mistake_of_squares(&l->uses[0], line->formula, l->scope);
     snprintf(why, sizeof why, "%s", l->formula->complaint);
     refuse(line, l->formula->column, why);
-    if (line->mistake) say_computes(l, line->mistake, why, sizeof why);
+    if (line->mistake) say_computes(l, line->mistake, why);
     const size_t n = strlen(line->why), more = strlen(why);
     if (line->mistake && n + more + 3 < sizeof line->why)
         snprintf(line->why + n, sizeof line->why - n, ". %.*s", (int)more - 1, why);
@@ -313,7 +290,7 @@ static void look_at(Look *l, int look) {
     if (look == 0) line->is_wrong_here = !is_right;
     if (look == 0) return;
     line->is_wrong = line->is_wrong || !is_right;
-    compare_factor(l, look == 1);
+    planted_liken(&line->like, l->own, l->right, l->x, l->other, l->tolerance);
     compare_mistakes(l);
     compare_parts(l);
     if (look < CARD_LOOKS - 1 || tensor_error()) return;

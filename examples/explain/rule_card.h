@@ -17,7 +17,7 @@
 #ifndef TAPEHEAD_EXAMPLES_RULE_CARD_H
 #define TAPEHEAD_EXAMPLES_RULE_CARD_H
 
-#include "rule_plant.h"
+#include "rule_planted.h"
 
 #include "../common/mistakes.h"
 
@@ -30,7 +30,7 @@ typedef struct {
     int column;                               /* of what is refused; 0: it has none */
     bool *is_mistake;                         /* each row of mistakes.def, so far */
     unsigned parts; /* bit s: it may be the sum of the uses in s, a set of bits */
-    double factor;  /* by which it is the right gradient so far, or NaN */
+    PlantedLikeness like;
     const MistakeRow *mistake;
     char why[CARD_TEXT + 80], question[CARD_TEXT], shown[CARD_TEXT];
 } CardLine;

@@ -25,6 +25,11 @@ static Tensor *sum_others(Tensor *x) {
     return ag_sum_dims(x, others, true);
 }
 
+static Tensor *sign_of(Tensor *x) {
+    Tensor *zero = tape_own(tensor_full_of(SCALAR, 0, x->dtype));
+    return ag_sub(ag_to(ag_gt(x, zero), x->dtype), ag_to(ag_lt(x, zero), x->dtype));
+}
+
 #define EACH "goes number by number"
 static const struct {
     const char *name, *does;
@@ -38,6 +43,7 @@ static const struct {
     {"log", EACH, ag_log},
     {"tanh", EACH, ag_tanh},
     {"sqrt", EACH, ag_sqrt},
+    {"sign", "is 1, 0 or -1, number by number", sign_of},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -47,11 +53,15 @@ Tensor *rule_apply_function(int i, Tensor *x) { return functions[i].apply(x); }
 
 const RuleHelp rule_help[] = {
     {"a + b  a - b  a * b  a / b", "number by number, with broadcasting"},
+    {"x^2", "a power, number by number; the exponent is a number"},
+    {"a > b", "1 where a number of a is larger, else 0"},
+    {"max(a, b)", "the larger one, number by number"},
     {"a @ b", "the product of tables"},
     {"x'", "x transposed: its last two dimensions swapped; also x^T and xT"},
     {"sum(x)  mean(x)  max(x)", "over each row, which becomes one number"},
     {"sum0(x)", "the sum of all rows, which is one row"},
     {"exp(x)  log(x)  tanh(x)  sqrt(x)  \xe2\x88\x9ax", "number by number"},
+    {"sign(x)", "1, 0 or -1: the sign of each number"},
 };
 const int rule_num_help = sizeof rule_help / sizeof *rule_help;
 
@@ -141,6 +151,9 @@ static Tensor *element_by_element(RuleFormula *f, const RuleNode *n, Tensor *a, 
     case '+': return ag_add(a, b);
     case '-': return ag_sub(a, b);
     case '*': return ag_mul(a, b);
+    case 'M': return ag_maximum(a, b);
+    case '>': return ag_to(ag_gt(a, b), a->dtype);
+    case '^': return ag_pow(a, b);
     default: return ag_div(a, b);
     }
 }

@@ -17,7 +17,7 @@ typedef struct {
     const Planting *planting;
     PlantedLine *line;
     PlantedRule *rule;
-    const char *op;
+    PlantedUse use;
     Tensor *in[PLANTED_INPUTS];
     Tensor *out;
     Tensor *arrives; /* the gradient of out, after backward; or NULL */
@@ -109,10 +109,8 @@ static bool same(const Trial *t, const double *a, const double *b, double factor
 
 /* ---- mistakes -------------------------------------------------------------------------------- */
 
-/* The formula of a row of mistakes.def for this line; NULL if it has none. */
-static const char *formula_in(const Trial *t, const MistakeRow *m) {
-    const char *formula = t->rule->input < 3 ? m->formula[t->rule->input] : NULL;
-    return formula && mistake_is_of(m, t->op) ? formula : NULL;
+const char *planted_formula_of(const MistakeRow *m, const PlantedUse *use) {
+    return use->k < 3 && mistake_is_of(m, planted_op(use)) ? m->formula[use->k] : NULL;
 }
 
 /* Does the formula compute these numbers? */
@@ -127,7 +125,8 @@ static bool computes(Trial *t, const char *formula, double *const numbers[DRAWS]
 static const MistakeRow *find_mistake(Trial *t, double *const numbers[DRAWS]) {
     for (int i = 0; i < num_mistake_rows && !tensor_error(); i++) {
         const MistakeRow *m = &mistake_rows[i];
-        if (m->id && formula_in(t, m) && computes(t, formula_in(t, m), numbers)) return m;
+        const char *formula = m->id ? planted_formula_of(m, &t->use) : NULL;
+        if (formula && computes(t, formula, numbers)) return m;
     }
     return NULL;
 }
@@ -142,14 +141,18 @@ static bool is_wrong(Trial *t, const char *formula) {
 
 /* A text with the lesson's names. */
 static void say(const Trial *t, const char *text, char said[320]) {
-    const PlantedUse use = {.line = t->line->number, .k = t->rule->input};
-    planted_say(t->planting, &use, &t->rule->kept, text, said);
+    planted_say(t->planting, &t->use, &t->rule->kept, text, said);
 }
 
-static void say_computes(const Trial *t, const MistakeRow *m, char said[320]) {
+void planted_say_computes(const Planting *planting, const PlantedUse *use, Tensor **kept,
+                          const MistakeRow *m, char said[320]) {
     char text[320];
     snprintf(text, sizeof text, "It is %s", m->computes);
-    say(t, text, said);
+    planted_say(planting, use, kept, text, said);
+}
+
+void planted_say_by_chance(const char *said, char *why, size_t size) {
+    tensor_snprintf(why, size, "It is right for these numbers, but not for all. %s", said);
 }
 
 /* ---- mistakes whose sizes do not fit ----------------------------------------------------------
@@ -244,7 +247,7 @@ const MistakeRow *planted_mistake_of_squares(const PlantedUse *use, const char *
     else if (use->k < 3 && planted_scope_of_op(use, &kept, of_op))
         for (int i = 0; i < num_mistake_rows && !found && !tensor_error(); i++) {
             const MistakeRow *m = &mistake_rows[i];
-            if (m->id && m->formula[use->k] && mistake_is_of(m, planted_op(use)) &&
+            if (m->id && planted_formula_of(m, use) &&
                 agree(use, &formulas[0], scope, &formulas[1], of_op, formula, m->formula[use->k]))
                 found = m;
         }
@@ -260,8 +263,8 @@ const MistakeRow *planted_mistake_of_squares(const PlantedUse *use, const char *
 static const char *right_formula(Trial *t) {
     for (int i = 0; i < num_mistake_rows && !tensor_error(); i++) {
         const MistakeRow *m = &mistake_rows[i];
-        if (!m->id && formula_in(t, m) && computes(t, formula_in(t, m), t->right))
-            return formula_in(t, m);
+        const char *formula = m->id ? NULL : planted_formula_of(m, &t->use);
+        if (formula && computes(t, formula, t->right)) return formula;
     }
     return NULL;
 }
@@ -292,45 +295,51 @@ static void look_behind(Trial *t) {
     tape_end();
     *t->rule->formula.complaint = '\0';
     if (!m) return;
-    say_computes(t, m, said);
-    snprintf(t->rule->why, sizeof t->rule->why,
-             "It is right for these numbers, but not for all. %.260s", said);
+    planted_say_computes(t->planting, &t->use, &t->rule->kept, m, said);
+    planted_say_by_chance(said, t->rule->why, sizeof t->rule->why);
 }
 
 /* ---- what else can be said ------------------------------------------------------------------- */
 
-/* The number c for which the rule is c times the right gradient; NaN if there is none. */
-static double factor_of(const Trial *t) {
-    double product = 0, square = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        product += t->own[0][i] * t->right[0][i];
-        square += t->right[0][i] * t->right[0][i];
-    }
-    const double c = product / square;
-    for (int d = 0; d < DRAWS; d++)
-        if (!same(t, t->own[d], t->right[d], c)) return (double)NAN;
-    return c;
-}
-
-static bool is_zero(const Trial *t) {
-    for (int d = 0; d < DRAWS; d++)
-        for (int64_t i = 0; i < t->n; i++)
-            if (t->own[d][i] != 0) return false;
-    return true;
-}
-
-/* Is the last pair of dimensions swapped? */
-static bool is_transposed(const Trial *t) {
-    const Shape s = t->x->shape;
-    const int64_t m = s.ndim >= 2 ? s.dim[s.ndim - 1] : 0;
+/* Is it the right one with its last two dimensions swapped? */
+static bool is_transposed(const double *own, const double *right, const Tensor *x, double *other,
+                          double tolerance) {
+    const Shape s = x->shape;
+    const int64_t n = tensor_numel(x), m = s.ndim >= 2 ? s.dim[s.ndim - 1] : 0;
     if (m < 2 || s.dim[s.ndim - 2] != m) return false;
-    for (int d = 0; d < DRAWS; d++) {
-        for (int64_t i = 0; i < t->n; i++) {
-            const int64_t matrix = i / (m * m), row = i / m % m, column = i % m;
-            t->other[i] = t->right[d][(matrix * m + column) * m + row];
-        }
-        if (!same(t, t->own[d], t->other, 1)) return false;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t matrix = i / (m * m), row = i / m % m, column = i % m;
+        other[i] = right[(matrix * m + column) * m + row];
     }
+    return planted_same(own, other, 1, n, tolerance);
+}
+
+void planted_liken(PlantedLikeness *l, const double *own, const double *right, const Tensor *x,
+                   double *other, double tolerance) {
+    double product = 0, square = 0;
+    const int64_t n = tensor_numel(x);
+    for (int64_t i = 0; i < n; i++) {
+        product += own[i] * right[i];
+        square += right[i] * right[i];
+    }
+    const bool transposed = is_transposed(own, right, x, other, tolerance);
+    if (l->looks == 0) l->factor = product / square;
+    if (!planted_same(own, right, l->factor, n, tolerance)) l->factor = (double)NAN;
+    l->is_transposed = transposed && (l->looks == 0 || l->is_transposed);
+    l->looks++;
+}
+
+bool planted_say_likeness(const PlantedLikeness *l, char *why, size_t size) {
+    const double c = l->factor;
+    if (c == 0) snprintf(why, size, "It is 0 everywhere.");
+    else if (fabs(c + 1) < 1e-9)
+        snprintf(why, size, "It is the right gradient with the other sign.");
+    else if (fabs(c - 1) < 1e-3)
+        snprintf(why, size,
+                 "It is right but for a rounded number: write sqrt(d), or the fraction.");
+    else if (isfinite(c)) snprintf(why, size, "It is the right gradient times %.6g.", c);
+    else if (l->is_transposed) snprintf(why, size, "It is the right gradient, transposed.");
+    else return false;
     return true;
 }
 
@@ -374,25 +383,22 @@ static void say_not_linear(Trial *t) {
 }
 
 static void say_why(Trial *t) {
-    char *why = t->rule->why;
-    const size_t size = sizeof t->rule->why;
-    const double c = factor_of(t);
-    if (t->rule->mistake) {
-        say_computes(t, t->rule->mistake, why);
-        say(t, t->rule->mistake->asks, t->rule->question);
+    PlantedLikeness like = {0};
+    PlantedRule *rule = t->rule;
+    for (int d = 0; d < DRAWS; d++)
+        planted_liken(&like, t->own[d], t->right[d], t->x, t->other, t->tolerance);
+    if (rule->mistake) {
+        planted_say_computes(t->planting, &t->use, &rule->kept, rule->mistake, rule->why);
+        say(t, rule->mistake->asks, rule->question);
     } else if (!same(t, t->own[DRAWS], t->own[0], 2)) say_not_linear(t);
-    else if (is_zero(t)) snprintf(why, size, "It is 0 everywhere.");
-    else if (c == -1 || (isfinite(c) && fabs(c + 1) < 1e-9))
-        snprintf(why, size, "It is the right gradient with the other sign.");
-    else if (isfinite(c)) snprintf(why, size, "It is the right gradient times %.6g.", c);
-    else if (is_transposed(t)) snprintf(why, size, "It is the right gradient, transposed.");
+    else planted_say_likeness(&like, rule->why, sizeof rule->why);
 }
 
 /* ---- judging --------------------------------------------------------------------------------- */
 
 static void begin(Trial *t, const TapeLine *shown) {
     planted_inputs(shown, t->in);
-    t->op = shown->op;
+    t->use = (PlantedUse){.line = t->line->number, .k = t->rule->input};
     t->out = shown->out;
     t->arrives = shown->out->grad;
     t->x = t->in[t->rule->input];
@@ -414,8 +420,7 @@ static bool prepare(Trial *t) {
     t->scope = malloc(sizeof *t->scope);
     t->tried = malloc(sizeof *t->tried);
     if (!t->scope || !t->tried) return tensor_fail("out of memory for a rule");
-    const PlantedUse use = {.line = t->line->number, .k = t->rule->input};
-    return planted_scope_of_op(&use, &t->rule->kept, t->scope) && !tensor_error();
+    return planted_scope_of_op(&t->use, &t->rule->kept, t->scope) && !tensor_error();
 }
 
 static void end(Trial *t) {
@@ -472,7 +477,7 @@ static const char *wrong_or_right(int i, int k, const char *formula) {
     Trial t = {.line = &line, .rule = rule};
     bool done = tape_line(i, &shown);
     if (done) begin(&t, &shown);
-    line.moves = done && planted_moves(t.op);
+    line.moves = done && planted_moves(shown.op);
     done = done && prepare(&t);
     for (int d = 0; d < DRAWS && done; d++) done = by_line(&t, t.dy[d], t.right[d]);
     if (done && !formula) found = right_formula(&t);

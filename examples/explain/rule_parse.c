@@ -162,17 +162,23 @@ static int find_function(const char *word, size_t n) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A formula between the brackets. function: that it belongs to; -1: none. */
-static int read_brackets(Reader *r, int function) {
+/* A formula between the brackets. function: that it belongs to; -1: none. *larger: the second value
+ * of max(a, b); NULL, or it stays as it is: there is none. */
+static int read_brackets(Reader *r, int function, int *larger) {
     const int open = r->at++;
     if (++r->depth > RULE_DEPTH) return complain(r, "too many brackets inside each other");
     const int inside = read_sum(r);
+    if (inside >= 0 && larger && next(r) == ',') {
+        r->at++;
+        *larger = read_sum(r);
+        if (*larger < 0) return -1;
+    }
     r->depth--;
     if (inside < 0) return -1;
     const char c = next(r);
     if (c == ',' && function >= 0)
-        return complain(r, "%s takes one value, and %s", rule_function(function),
-                        rule_function_does(function));
+        return complain(r, "%s takes %s, and %s", rule_function(function),
+                        larger ? "one value or two" : "one value", rule_function_does(function));
     if (c == ',') return complain(r, "one value stands in brackets, without a comma");
     if (c != ')') {
         r->at = open;
@@ -189,11 +195,15 @@ static int read_function(Reader *r, int function, int begin) {
         return complain(r, "%s needs a bracket: %s(x) %s", name, name,
                         rule_function_does(function));
     }
-    const int inside = read_brackets(r, function);
-    return add(r, (RuleNode){.sign = 'f', .a = (short)inside, .function = function}, begin, begin);
+    int larger = -1;
+    const bool is_max = strcmp(name, "max") == 0;
+    const int inside = read_brackets(r, function, is_max ? &larger : NULL);
+    RuleNode node = {.sign = 'f', .a = (short)inside, .function = function};
+    if (larger >= 0) node = (RuleNode){.sign = 'M', .a = (short)inside, .b = (short)larger};
+    return add(r, node, begin, begin);
 }
 
-#define FUNCTIONS "sum, mean, max, sum0, exp, log, tanh and sqrt"
+#define FUNCTIONS "sum, mean, max, sum0, exp, log, tanh, sqrt and sign"
 static int unknown_word(Reader *r, const char *word, int n) {
     char names[LIST];
     const int begin = r->at;
@@ -272,7 +282,7 @@ static int read_root(Reader *r) {
 static int read_value(Reader *r) {
     const char c = next(r);
     size_t n;
-    if (c == '(') return read_brackets(r, -1);
+    if (c == '(') return read_brackets(r, -1, NULL);
     if ((c >= '0' && c <= '9') || c == '.') return read_number(r);
     if (isalpha((unsigned char)c) || c == '_') return read_name(r);
     if (find_name(r, &n) >= 0) return read_name(r);
@@ -305,6 +315,11 @@ static int read_transposed(Reader *r) {
         r->at += transpose_sign(r);
         node = add(r, (RuleNode){.sign = '\'', .a = (short)node}, begin, sign);
     }
+    if (node >= 0 && next(r) == '^' && isdigit((unsigned char)r->text[r->at + 1])) {
+        const int sign = r->at++, power = read_number(r);
+        if (power < 0) return -1;
+        node = add(r, (RuleNode){.sign = '^', .a = (short)node, .b = (short)power}, begin, sign);
+    }
     return node;
 }
 
@@ -323,7 +338,7 @@ static bool is_number(const RuleFormula *f, int node) {
     const RuleNode *n = &f->nodes[node];
     if (n->sign == '#') return true;
     if (n->sign == 'n') return n->value.meaning == NAMES_NUMBER;
-    return is_number(f, n->a) && (!strchr("+-*/@", n->sign) || is_number(f, n->b));
+    return is_number(f, n->a) && (!strchr("+-*/@^>M", n->sign) || is_number(f, n->b));
 }
 
 /* Does a value begin here, right behind another one? */
@@ -355,14 +370,16 @@ static int read_level(Reader *r, const char *signs, int (*operand)(Reader *), bo
 }
 
 static int read_product(Reader *r) { return read_level(r, "*/@", read_minus, true); }
-static int read_sum(Reader *r) { return read_level(r, "+-", read_product, false); }
+static int read_terms(Reader *r) { return read_level(r, "+-", read_product, false); }
+/* a > b: 1 where it is so, else 0 */
+static int read_sum(Reader *r) { return read_level(r, ">", read_terms, false); }
 
 /* What stands after the end of a formula. */
 static void refuse_rest(Reader *r) {
     const char c = next(r);
     if (c == ')') complain(r, "this bracket has no opening one");
-    else if (c == '^' || strncmp(r->text + r->at, SQUARED, 2) == 0)
-        complain(r, "there is no ^ here: write x * x");
+    else if (c == '^' || begins(r->text + r->at, SQUARED))
+        complain(r, "behind ^ stands a number: x^2");
     else if (c == '=') complain(r, "write the formula alone, without =");
     else if (c == ',') complain(r, "one formula, without a comma");
     else if (begins(r->text + r->at, ".*") || begins(r->text + r->at, "./"))

@@ -331,14 +331,54 @@ bool rule_all_right(const Planting *p) {
     return true;
 }
 
+/* The number of a tensor on the tape, as tape_write_json counts them. */
+static int number_of(const Tensor *x) {
+    const Tensor *seen[RULE_NAMES];
+    TapeLine line;
+    int n = 0;
+    for (int i = 0; tape_line(i, &line); i++)
+        for (int k = 0; k <= line.n_in; k++) {
+            const Tensor *t = k < line.n_in ? line.in[k] : line.out;
+            int at = 0;
+            while (at < n && seen[at] != t) at++;
+            if (t && t == x) return at;
+            if (t && at == n && n < RULE_NAMES) seen[n++] = t;
+        }
+    return -1;
+}
+
+/* The formula in the names of rows.c: x0, y, dy, t7. */
+static void put_tree(const RuleFormula *f, int n, char text[RULE_TEXT]) {
+    const RuleNode *node = &f->nodes[n];
+    const RuleName *name = &node->value;
+    if (node->sign == '#') put_text(text, RULE_TEXT, "%.17g", node->number);
+    else if (node->sign != 'n') {
+        if (node->sign == 'f') put_text(text, RULE_TEXT, "%s", rule_function(node->function));
+        if (node->sign == 'M') put_text(text, RULE_TEXT, "max");
+        put_text(text, RULE_TEXT, node->sign == '~' ? "(-" : "(");
+        put_tree(f, node->a, text);
+        if (node->sign == 'M') put_text(text, RULE_TEXT, ", ");
+        else if (strchr("+-*/@>^", node->sign)) put_text(text, RULE_TEXT, " %c ", node->sign);
+        if (strchr("+-*/@>^M", node->sign)) put_tree(f, node->b, text);
+        put_text(text, RULE_TEXT, node->sign == '\'' ? ")'" : ")");
+    } else if (name->meaning == NAMES_DY) put_text(text, RULE_TEXT, "dy");
+    else if (name->meaning == NAMES_OUT) put_text(text, RULE_TEXT, "y");
+    else if (name->meaning == NAMES_INPUT) put_text(text, RULE_TEXT, "x%d", name->input);
+    else if (name->meaning == NAMES_NUMBER) put_text(text, RULE_TEXT, "%.17g", name->number);
+    else if (number_of(name->tensor) < 0) put_text(text, RULE_TEXT, "kept");
+    else put_text(text, RULE_TEXT, "t%d", number_of(name->tensor));
+}
+
 static void write_rule(FILE *file, const PlantedLine *line, const PlantedRule *rule) {
-    char text[RULE_TEXT + RULE_NAME + 8];
+    char text[RULE_TEXT + RULE_NAME + 8], tree[RULE_TEXT] = "";
     snprintf(text, sizeof text, "%s: %s", rule->name, rule->formula.text);
     fprintf(file, "{\"line\":%d,\"input\":%d,\"typed\":%s", line->number, rule->input,
             rule->is_typed ? "true" : "false");
     json_write_member(file, "rule", text);
     json_write_member(file, "name", rule->name);
     json_write_member(file, "formula", rule->formula.text);
+    put_tree(&rule->formula, rule->formula.n - 1, tree);
+    json_write_member(file, "tree", tree);
     json_write_member(file, "verdict", rule->is_right ? "right" : "wrong");
     json_write_member(file, "mistake", rule->mistake ? rule->mistake->id : "");
     json_write_member(file, "why", rule->why);

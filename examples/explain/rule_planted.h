@@ -51,6 +51,25 @@ bool planted_compute(RuleFormula *f, const RuleValues *values, const Tensor *x, 
                      double *numbers);
 /* Is each of n numbers a factor times that of b, but for rounding? NaN is NaN. */
 bool planted_same(const double *a, const double *b, double factor, int64_t n, double tolerance);
+/* The formula of a row of mistakes.def for a use; NULL if it has none. */
+const char *planted_formula_of(const MistakeRow *m, const PlantedUse *use);
+/* "It is dY times V, where V is not transposed." */
+void planted_say_computes(const Planting *planting, const PlantedUse *use, Tensor **kept,
+                          const MistakeRow *m, char said[320]);
+/* What is right by chance; said: what it is else, or "". */
+void planted_say_by_chance(const char *said, char *why, size_t size);
+
+/* What numbers that are wrong have to do with the right ones, in all looks so far; it begins as
+ * {0}. x: whose gradient they are. other: room for as many numbers. */
+typedef struct {
+    int looks;
+    double factor; /* times the right ones; NaN: they are not */
+    bool is_transposed;
+} PlantedLikeness;
+void planted_liken(PlantedLikeness *likeness, const double *own, const double *right,
+                   const Tensor *x, double *other, double tolerance);
+/* "It is the right gradient times 2."; false if there is nothing to say. */
+bool planted_say_likeness(const PlantedLikeness *likeness, char *why, size_t size);
 /* The mistake that a formula is whose sizes do not fit: the one that computes the same where all
  * tables are square, and random. scope: its names. NULL if there is none. */
 const MistakeRow *planted_mistake_of_squares(const PlantedUse *use, const char *formula,

@@ -4,6 +4,8 @@
  * reading. */
 #include "rules.h"
 
+#include "rows.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,8 +142,6 @@ static int64_t compose_column(const Jacobian *p, const Jacobian *next, int64_t i
     return n;
 }
 
-static void find_simple_kind(RuledTape *tape, Part *p);
-
 static bool compose(RuledTape *tape, Jacobian *p, const Jacobian *next, int64_t columns) {
     int64_t most = 0, n = 0;
     for (int64_t e = 0; e < p->begin[columns]; e++)
@@ -160,239 +160,18 @@ static bool compose(RuledTape *tape, Jacobian *p, const Jacobian *next, int64_t 
 
 bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
     if (!compose(tape, &p->by, &next->by, tape->tensors[p->x].size)) return false;
+    p->tree = rows_compose(tape, p, next);
     p->right = p->by;
     p->y = next->y;
     p->line = next->line;
     if (next->worst > p->worst || isnan(next->worst)) p->worst = next->worst;
     p->unchecked += next->unchecked;
     p->copies = false;
-    p->is_rowwise = false;
     p->is_odd = false;
     p->factor = 0;
-    p->right_factor = 0;
-    find_simple_kind(tape, p);
+    p->kind = p->tree ? RULE_EACH : RULE_GENERAL;
     return !tensor_error();
 }
-
-/* ---- products -------------------------------------------------------------------------------- */
-
-int64_t product_terms(const Product *p, int64_t panels_of_b, bool by_a) {
-    if (by_a) return p->M;
-    return panels_of_b == 1 ? p->P * p->N : p->N;
-}
-
-/* By a, i = (q, n, k): the terms are dy[q, n, m] b[q, k, m]. By b, i = (q, k, m): the terms are
- * dy[q, n, m] a[q, n, k], of all panels q if b has only one. By j, they increase. */
-Pair product_term(const Product *p, int64_t panels_of_b, bool by_a, int64_t i, int64_t t) {
-    const int64_t N = p->N, M = p->M, K = p->K;
-    if (by_a) {
-        const int64_t k = i % K, n = i / K % N, q = i / K / N, m = t;
-        const int64_t r = panels_of_b == 1 ? 0 : q;
-        return (Pair){(q * N + n) * M + m, p->flipped ? (r * M + m) * K + k : (r * K + k) * M + m};
-    }
-    const int64_t k = p->flipped ? i % K : i / M % K;
-    const int64_t m = p->flipped ? i / K % M : i % M;
-    const int64_t q = panels_of_b == 1 ? t / N : i / K / M, n = t % N;
-    return (Pair){(q * N + n) * M + m, (q * N + n) * K + k};
-}
-
-/* Is J what this product says? */
-static bool fits_product(const RuledTape *tape, const RuledLine *line, const Product *p,
-                         const Part *part) {
-    const bool by_a = part->k == p->a;
-    const int64_t panels = tape->tensors[line->in[p->b]].panels;
-    const double *other = tape->tensors[line->in[by_a ? p->b : p->a]].value;
-    const int64_t terms = product_terms(p, panels, by_a);
-    for (int64_t i = 0; i < tape->tensors[part->x].size; i++) {
-        int64_t e = part->right.begin[i];
-        for (int64_t t = 0; t < terms; t++) {
-            const Pair pair = product_term(p, panels, by_a, i, t);
-            const bool found = e < part->right.begin[i + 1] && part->right.of[e].j == pair.j;
-            if (!is_near(found ? part->right.of[e].J : 0, other[pair.other])) return false;
-            e += found;
-        }
-        if (e < part->right.begin[i + 1]) return false;
-    }
-    return true;
-}
-
-/* Are the numbers of the result these products? Only asked if nothing is added to them. */
-static bool is_sum_of_products(const RuledTape *tape, const RuledLine *line, const Product *p) {
-    const TapeTensor *b = &tape->tensors[line->in[p->b]];
-    const TapeTensor *y = &tape->tensors[line->out];
-    const double *a = tape->tensors[line->in[p->a]].value;
-    for (int64_t j = 0; j < y->size; j++) {
-        const int64_t m = j % p->M, row = j / p->M, q = b->panels == 1 ? 0 : row / p->N;
-        double sum = 0;
-        for (int64_t k = 0; k < p->K; k++)
-            sum += a[row * p->K + k] *
-                   b->value[p->flipped ? (q * p->M + m) * p->K + k : (q * p->K + k) * p->M + m];
-        if (!is_near(sum, y->value[j])) return false;
-    }
-    return true;
-}
-
-static bool is_product(const RuledTape *tape, const RuledLine *line, const Product *p) {
-    const TapeTensor *b = &tape->tensors[line->in[p->b]];
-    int relevant = 0, inputs = 0;
-    if ((p->flipped ? b->columns : b->rows) != p->K) return false;
-    if ((p->flipped ? b->rows : b->columns) != p->M) return false;
-    if (p->K * p->M < 2 && p->N < 2) return false;
-    for (int i = 0; i < line->num_parts; i++) {
-        if (line->parts[i].k != p->a && line->parts[i].k != p->b) continue;
-        relevant++;
-        if (!fits_product(tape, line, p, &line->parts[i])) return false;
-    }
-    for (int k = 0; k < line->num_in; k++) {
-        if (line->in[k] < 0) continue;
-        const TapeTensor *x = &tape->tensors[line->in[k]];
-        const bool is_factor = k == p->a || k == p->b;
-        if (!is_factor && !can_broadcast(x, &tape->tensors[line->out])) return false;
-        inputs++;
-    }
-    return relevant > 0 && (inputs > 2 || is_sum_of_products(tape, line, p));
-}
-
-/* Finds two inputs whose product is the result, b also transposed. An input without a gradient has
- * no J; then the other J decides. */
-static void find_product(const RuledTape *tape, RuledLine *line) {
-    const TapeTensor *y = &tape->tensors[line->out];
-    for (int i = 0; i < line->num_in; i++)
-        for (int k = i + 1; k < line->num_in; k++) {
-            if (line->in[i] < 0 || line->in[k] < 0) continue;
-            const TapeTensor *a = &tape->tensors[line->in[i]];
-            const TapeTensor *b = &tape->tensors[line->in[k]];
-            if (a->rows != y->rows || a->panels != y->panels) continue;
-            if (b->panels != 1 && b->panels != y->panels) continue;
-            Product p = {i, k, false, y->panels, y->rows, y->columns, a->columns};
-            bool found = is_product(tape, line, &p);
-            p.flipped = !found;
-            found = found || is_product(tape, line, &p);
-            if (found) line->product = p;
-            if (found) return;
-        }
-}
-
-/* ---- softmax --------------------------------------------------------------------------------- */
-
-static bool have_same_shape(const TapeTensor *x, const TapeTensor *y) {
-    return x->rank == y->rank &&
-           memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) == 0;
-}
-
-/* J[j, i] of a softmax with s = 1. */
-static double softmax_derivative(const double *y, int64_t j, int64_t i) {
-    return y[i] * ((i == j) - y[j]);
-}
-
-/* Does each row of y depend on the same row of x only, and on several of its elements? Returns the
- * place of the largest derivative: its index in `of`, and its column. */
-static bool is_rowwise(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t *largest,
-                       int64_t *column) {
-    const TapeTensor *x = &tape->tensors[p->x];
-    bool mixes = false;
-    if (!have_same_shape(x, &tape->tensors[p->y])) return false;
-    for (int64_t i = 0; i < x->size; i++)
-        for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++) {
-            if (by->of[e].j / x->columns != i / x->columns) return false;
-            mixes = mixes || by->of[e].j != i;
-            if (fabs(by->of[e].J) <= fabs(by->of[*largest].J)) continue;
-            *largest = e;
-            *column = i;
-        }
-    return mixes;
-}
-
-/* Rows of weights have a Jacobian that y itself gives: J[j, i] = s y[i] ([i = j] - y[j]). Returns
- * s if all of J agrees with it, else 0. */
-static double factor_of(const RuledTape *tape, const Part *p, const Jacobian *by, bool *rowwise) {
-    const TapeTensor *x = &tape->tensors[p->x];
-    const TapeTensor *y = &tape->tensors[p->y];
-    int64_t largest = 0, column = 0;
-    *rowwise = is_rowwise(tape, p, by, &largest, &column);
-    if (!*rowwise) return 0;
-    for (; by->begin[column + 1] <= largest; column++) {
-    } /* the first one is the largest */
-    const double s = by->of[largest].J / softmax_derivative(y->value, by->of[largest].j, column);
-    const double most = fabs(s) * (is_float32(y) ? 1e-5 : 1e-12);
-    if (!isfinite(s)) return 0;
-    for (int64_t i = 0; i < x->size; i++) {
-        int64_t e = by->begin[i];
-        const int64_t start = i - i % x->columns;
-        for (int64_t j = start; j < start + x->columns; j++) {
-            const bool found = e < by->begin[i + 1] && by->of[e].j == j;
-            const double J = found ? by->of[e].J : 0;
-            if (!(fabs(J - s * softmax_derivative(y->value, j, i)) <= most)) return 0;
-            e += found;
-        }
-        if (e < by->begin[i + 1]) return 0;
-    }
-    return s;
-}
-
-/* The sum of y dy of each row: a mean of dy, since the weights of a row sum to 1. */
-static bool find_means(RuledTape *tape, Part *p) {
-    const TapeTensor *y = &tape->tensors[p->y];
-    p->means = memory_take(&tape->memory, y->size / y->columns, sizeof *p->means);
-    if (!p->means) return false;
-    for (int64_t j = 0; j < y->size; j++) p->means[j / y->columns] += y->value[j] * y->grad[j];
-    return true;
-}
-
-/* ---- turns ----------------------------------------------------------------------------------- */
-
-/* Which columns are pairs? In each row the same ones; a column that never turns is its own. */
-static bool find_pairs(RuledTape *tape, Part *p, const TapeTensor *x) {
-    const int64_t C = x->columns;
-    bool any = false;
-    p->pair = memory_take(&tape->memory, C, sizeof *p->pair);
-    if (!p->pair || !have_same_shape(x, &tape->tensors[p->y])) return false;
-    for (int64_t c = 0; c < C; c++) p->pair[c] = c;
-    for (int64_t i = 0; i < x->size; i++)
-        for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++) {
-            const int64_t j = p->by.of[e].j, c = i % C;
-            if (j == i) continue;
-            if (j / C != i / C || (p->pair[c] != c && p->pair[c] != j % C)) return false;
-            p->pair[c] = j % C;
-            any = true;
-        }
-    for (int64_t c = 0; c < C; c++)
-        if (p->pair[p->pair[c]] != c) return false;
-    return any;
-}
-
-int64_t partner_of(const Part *p, int64_t columns, int64_t i) {
-    return i - i % columns + p->pair[i % columns];
-}
-
-static double derivative_of(const Jacobian *by, int64_t j, int64_t i) {
-    for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++)
-        if (by->of[e].j == j) return by->of[e].J;
-    return 0;
-}
-
-/* Does each pair (a, b) of a row turn by an angle t? Then y[a] = a cos t - b sin t and y[b] = a sin
- * t + b cos t. Sets p->angles. */
-static bool find_turns(RuledTape *tape, Part *p) {
-    const TapeTensor *x = &tape->tensors[p->x];
-    const double *y = tape->tensors[p->y].value;
-    if (!find_pairs(tape, p, x)) return false;
-    p->angles = memory_take(&tape->memory, x->size, sizeof *p->angles);
-    if (!p->angles) return false;
-    for (int64_t i = 0; i < x->size; i++) {
-        const int64_t other = partner_of(p, x->columns, i);
-        const double c = derivative_of(&p->by, i, i);
-        const double s = other == i ? 0 : derivative_of(&p->by, other, i);
-        p->angles[i] = atan2(other < i ? -s : s, c);
-        if (is_float32(x)) p->angles[i] = (double)(float)p->angles[i];
-        if (!is_near(hypot(c, s), 1)) return false;
-        if (!is_near(y[i], c * x->value[i] - s * x->value[other])) return false;
-        if (other < i && !is_near(p->angles[i], p->angles[other])) return false;
-    }
-    return true;
-}
-
-/* ---- number by number ------------------------------------------------------------------------ */
 
 /* Was x repeated in y? The shapes must fit, from the end, and J must agree. */
 static bool is_broadcast(const TapeTensor *x, const TapeTensor *y, const Part *p) {
@@ -401,50 +180,6 @@ static bool is_broadcast(const TapeTensor *x, const TapeTensor *y, const Part *p
         for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++)
             if (broadcast_index(x, y, p->by.of[e].j) != i) return false;
     return true;
-}
-
-/* Has each element of y at most one derivative? Sets p->each, and whether they are all one number.
- */
-static bool find_each(RuledTape *tape, Part *p) {
-    const int64_t columns = tape->tensors[p->x].size, rows = tape->tensors[p->y].size;
-    bool *seen = memory_take(&tape->memory, rows, sizeof *seen);
-    p->each = memory_take(&tape->memory, rows, sizeof *p->each);
-    if (!seen || !p->each) return false;
-    int64_t with = 0;
-    bool single = true;
-    p->constant = p->by.begin[columns] > 0 ? p->by.of[0].J : 0;
-    p->is_constant = p->by.begin[columns] > 0;
-    for (int64_t e = 0; e < p->by.begin[columns]; e++) {
-        const Derivative d = p->by.of[e];
-        single = single && !seen[d.j];
-        with += !seen[d.j];
-        seen[d.j] = true;
-        p->each[d.j] = d.J;
-        p->is_constant = p->is_constant && is_near(d.J, p->constant);
-    }
-    p->is_constant = p->is_constant && with == rows;
-    return single;
-}
-
-/* Has each element of x at most one derivative? Sets p->each. */
-static bool find_spread(RuledTape *tape, Part *p) {
-    const int64_t columns = tape->tensors[p->x].size;
-    p->each = memory_take(&tape->memory, columns, sizeof *p->each);
-    if (!p->each) return false;
-    for (int64_t i = 0; i < columns; i++) {
-        if (p->by.begin[i + 1] - p->by.begin[i] > 1) return false;
-        if (p->by.begin[i + 1] > p->by.begin[i]) p->each[i] = p->by.of[p->by.begin[i]].J;
-    }
-    return true;
-}
-
-/* The kind of a part that is no move, no product and no softmax. */
-static void find_simple_kind(RuledTape *tape, Part *p) {
-    const TapeTensor *x = &tape->tensors[p->x];
-    const bool each = find_each(tape, p) && (p->copies || x->size == tape->tensors[p->y].size);
-    if (each) p->kind = RULE_EACH;
-    else if (find_spread(tape, p)) p->kind = RULE_SPREAD;
-    else p->kind = find_turns(tape, p) ? RULE_TURN : RULE_GENERAL;
 }
 
 double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
@@ -469,21 +204,64 @@ static bool is_linear_in_dy(const RuledTape *tape, const Part *p) {
     return true;
 }
 
-/* The kind of a part. A wrong rule that a reader has planted is no product of these factors. */
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+/* Without signs and factors that are numbers. */
+static const TreeNode *bare(const Tree *tree) {
+    const TreeNode *node = &tree->nodes[tree->n - 1];
+    for (;;) {
+        const bool by_number = node->sign == '*' && tree->nodes[node->a].sign == '#';
+        if (!by_number && !strchr("~SE", node->sign)) return node;
+        node = &tree->nodes[by_number ? node->b : node->a];
+    }
+}
+
+/* A tree of two tables, one of them perhaps transposed: their inputs. */
+static int factor_of(const RuledTape *tape, const RuledLine *line, int n, bool *flipped) {
+    const TreeNode *node = &line->tree->nodes[n];
+    *flipped = node->sign == '\'';
+    if (*flipped) node = &line->tree->nodes[node->a];
+    int k = 0;
+    while (node->sign == 't' && k < line->num_in &&
+           line->in[k] != line->tree->tables[node->table].tensor)
+        k++;
+    return node->sign == 't' && k < line->num_in && tape->tensors[line->in[k]].rank > 1 ? k : -1;
+}
+
+/* a @ b, a @ b', and what is added to it. */
+static void find_product(const RuledTape *tape, RuledLine *line) {
+    const TapeTensor *y = &tape->tensors[line->out];
+    if (!line->tree) return;
+    const TreeNode *node = &line->tree->nodes[line->tree->n - 1];
+    if (node->sign == '+') node = &line->tree->nodes[node->a];
+    if (node->sign != '@') return;
+    Product p = {.P = y->panels, .N = y->rows, .M = y->columns};
+    bool unused;
+    p.a = factor_of(tape, line, node->a, &unused);
+    p.b = factor_of(tape, line, node->b, &p.flipped);
+    if (p.a < 0 || p.b < 0) return;
+    p.K = tape->tensors[line->in[p.a]].columns;
+    line->product = p;
+}
+
+static double scale_of(const RuledLine *line) {
+    const char *op = json_text(line->json, "op", "");
+    if (strcmp(op, "softmax") == 0) return 1;
+    if (strcmp(op, "masked_softmax") != 0) return 0;
+    const Json *scale = json_get(line->json, "scale");
+    return scale ? json_number(scale) : 1;
+}
+
 static void find_kind(RuledTape *tape, const RuledLine *line, Part *p) {
     const bool is_wrong = p->planted && strcmp(json_text(p->planted, "verdict", ""), "wrong") == 0;
-    const bool is_factor =
-        line->product.P > 0 && (p->k == line->product.a || p->k == line->product.b);
     p->copies = is_broadcast(&tape->tensors[p->x], &tape->tensors[p->y], p);
-    p->factor = factor_of(tape, p, &p->by, &p->is_rowwise);
-    p->is_right_rowwise = p->is_rowwise;
-    p->right_factor = p->factor;
-    if (p->planted) p->right_factor = factor_of(tape, p, &p->right, &p->is_right_rowwise);
     p->is_odd = is_wrong && !is_linear_in_dy(tape, p);
-    find_simple_kind(tape, p);
+    const bool is_ruled = p->planted || (p->tree && tree_has_sum(p->tree, p->tree->n - 1));
+    p->factor = p->k == 0 && is_ruled ? scale_of(line) : 0;
+    p->kind = p->tree ? RULE_EACH : RULE_GENERAL;
+    if (p->tree && tree_has_sum(p->tree, p->tree->n - 1) && p->factor != 0) p->kind = RULE_SOFTMAX;
+    else if (p->tree && bare(p->tree)->sign == '@') p->kind = RULE_PRODUCT;
     if (line->moves && !p->copies) p->kind = RULE_MOVE;
-    else if (p->factor != 0 && find_means(tape, p)) p->kind = RULE_SOFTMAX;
-    else if (is_factor && !is_wrong) p->kind = RULE_PRODUCT;
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
@@ -559,6 +337,7 @@ static void find_kinds(RuledTape *tape, RuledLine *line) {
     for (int i = 0; i < line->num_parts; i++) any_planted |= line->parts[i].planted != NULL;
     line->moves = find_moves(tape, line, false);
     line->right_moves = any_planted ? find_moves(tape, line, true) : line->moves;
+    rows_of_line(tape, line);
     find_product(tape, line);
     for (int i = 0; i < line->num_parts; i++) find_kind(tape, line, &line->parts[i]);
 }

@@ -8,18 +8,16 @@
 #ifndef TAPEHEAD_EXAMPLES_RULES_H
 #define TAPEHEAD_EXAMPLES_RULES_H
 
-#include "json.h"
+#include "tree.h"
 
 #include "../../tensor/tensor.h"
 
 typedef enum {
     RULE_GENERAL, /* none of the following: the terms say what happens */
     RULE_MOVE,    /* each number of y is a number of x at another place */
-    RULE_PRODUCT, /* dA = dY B', dB = A' dY */
-    RULE_SOFTMAX, /* dx = s y (dy - sum of y dy in the row) */
-    RULE_EACH,    /* dx = dy times a derivative, number by number; summed if x was broadcast */
-    RULE_SPREAD,  /* one number of dy goes to several of dx, as in a sum */
-    RULE_TURN     /* pairs of a row turn, each by its angle; dx is dy, turned back */
+    RULE_PRODUCT, /* its tree is a product of tables: dA = dY B', dB = A' dY */
+    RULE_SOFTMAX, /* it is that of softmax: dx = s y (dy - sum of y dy in the row) */
+    RULE_EACH,    /* its tree goes number by number; summed if x was broadcast */
 } RuleKind;
 
 /* Memory of a tape, all freed together. */
@@ -64,18 +62,10 @@ typedef struct Part {
     Jacobian rows;        /* right, row by row: those of y[j], whose j is the element of x */
     const Json *planted;  /* that rule, as the lesson has it; NULL: none */
     RuleKind kind;
-    bool is_odd;           /* a planted rule that is not linear in dy: `by` says nothing about dx */
-    bool is_rowwise;       /* each row of y is made from the same row of x, from several numbers; */
-    bool is_right_rowwise; /* the same of the right rule */
-    double factor;         /* RULE_SOFTMAX: s; forward, of the right rule: right_factor */
-    double right_factor;
-    bool copies;      /* x was broadcast */
-    bool is_constant; /* all derivatives are the same number: constant */
-    double constant;
-    double *each;           /* RULE_EACH: J for each element of y; RULE_SPREAD: of x */
-    double *means;          /* RULE_SOFTMAX: sum of y dy, of each row */
-    double *angles;         /* RULE_TURN: of each number's pair, from -pi to pi; */
-    int64_t *pair;          /* and for each column the other one of its pair */
+    Tree *tree;    /* its rule; NULL: none is known */
+    bool is_odd;   /* a planted rule that is not linear in dy: `by` says nothing about dx */
+    bool copies;   /* x was broadcast */
+    double factor; /* RULE_SOFTMAX, of the op: what the scores are multiplied by; else 0 */
     const struct Part *own; /* of its line alone: itself, but in a fold */
 } Part;
 
@@ -101,6 +91,7 @@ typedef struct {
     Part *parts;         /* of the inputs with a gradient */
     Source *moves;       /* of each element of the result, if backward only moves; else NULL */
     Source *right_moves; /* the same, if forward only moves */
+    Tree *tree;          /* what the line computes; NULL: it is not known */
     Product product;     /* P is 0 if the line is none */
 } RuledLine;
 
@@ -127,19 +118,8 @@ bool is_float32(const TapeTensor *x);
 double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
                     double *size);
 
-/* RULE_TURN: the number that element i of x, which has so many columns, is a pair with. */
-int64_t partner_of(const Part *p, int64_t columns, int64_t i);
-
 /* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */
 bool can_broadcast(const TapeTensor *x, const TapeTensor *y);
 int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j);
-
-/* Term t of dx[i] in a product: which elements of dy and of the other factor it multiplies, and
- * how many terms there are. */
-typedef struct {
-    int64_t j, other;
-} Pair;
-int64_t product_terms(const Product *p, int64_t panels_of_b, bool by_a);
-Pair product_term(const Product *p, int64_t panels_of_b, bool by_a, int64_t i, int64_t t);
 
 #endif

@@ -61,7 +61,6 @@ static void say(const Plan *plan, const Step *step, const char *words, char text
 
 static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
     char inputs[SENTENCE_TEXT] = "";
-    Token tokens[FORMULA_ITEMS];
     const Unit *unit = &plan->units[step->unit];
     const RuledLine *line = &plan->tape.lines[unit->last];
     const char *formula = json_text(line->json, "formula", "");
@@ -72,18 +71,13 @@ static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_T
     else if (!unit->name && step->kind == RULE_PRODUCT)
         say(plan, step,
             "Each number of {y} is a row of {a} times a column of {b}: products, added up.", text);
-    else if (!unit->name && weights_of(line))
+    else if (!unit->name && step->kind == RULE_SOFTMAX)
         say(plan, step, "Each row of {y} becomes weights: positive, with the sum 1.", text);
-    else if (step->kind == RULE_TURN)
-        say(plan, step,
-            "{y} is made from {in}: each pair (a, b) turns by its angle t and becomes (a cos t - b "
-            "sin t, a sin t + b cos t).",
-            text);
     else if (!*inputs) say(plan, step, "{y} is made.", text);
     else {
         say(plan, step, "{y} is made from {in}", text);
         if (unit->name) put_text(text, SENTENCE_TEXT, " in %d lines", unit->last - unit->first + 1);
-        else if (*formula && !is_linear(plan, line) && formula_tokens(plan, line, tokens) == 0)
+        else if (*formula && !is_linear(plan, line) && !is_in_line(line))
             put_text(text, SENTENCE_TEXT, ": %.300s", formula);
         put_text(text, SENTENCE_TEXT, ".");
     }
@@ -98,11 +92,6 @@ static const char *const backward_says[] = {
                      "far a number is above the mean of its row, in which each counts with its "
                      "weight.",
     [RULE_EACH] = "{dy} arrives, and each number is multiplied by the derivative in its place.",
-    [RULE_SPREAD] = "Each number of {dx} is the number that arrives, times its derivative.",
-    [RULE_TURN] =
-        "{dy} arrives. Forward, each pair was turned by its angle t. So the pair (a, b) "
-        "that arrives is turned back by t: it becomes (a cos t + b sin t, b cos t - a sin "
-        "t).",
     [RULE_GENERAL] = "{dy} arrives. Each number of {dx} is a sum of its numbers, times "
                      "derivatives."};
 
@@ -151,6 +140,9 @@ static void say_backward(const Plan *plan, const Step *step, char text[SENTENCE_
     const Part *part = step->part;
     const TapeTensor *x = &plan->tape.tensors[part->x];
     if (nudge_of(plan, step) == NUDGE_PRODUCT) say_of_product(plan, step, text);
+    else if (part->kind == RULE_EACH && plan->tape.tensors[part->y].size < x->size)
+        say(plan, step, "Each number of {dx} is the number that arrives, times its derivative.",
+            text);
     else say(plan, step, backward_says[part->kind], text);
     if (part->kind == RULE_EACH && part->copies)
         say(plan, step, " {x} was used more than once, so the products are added up.", text);

@@ -188,6 +188,16 @@ static void print_blocks(void) {
     num_blocks = 0;
 }
 
+/* Of signs that move to the next line, what touches the table before them stays: ")", "^2)". */
+static void leave_touching(Block *sign) {
+    const char *rest = strchr(sign->title, ' ');
+    if (!rest || !strchr(")^,", *sign->title)) return;
+    Block touching = *sign;
+    touching.title[rest - sign->title] = '\0';
+    blocks[num_blocks++] = touching;
+    memmove(sign->title, rest + 1, strlen(rest));
+}
+
 static void add_block(Block b) {
     int width = TERMINAL_MARGIN;
     for (int i = 0; i < num_blocks; i++) width += block_width(&blocks[i]) + 3;
@@ -200,6 +210,7 @@ static void add_block(Block b) {
         const int moved = n > 0 ? num_blocks - n : 0;
         memcpy(signs, blocks + n, (size_t)moved * sizeof *signs);
         num_blocks -= moved;
+        if (moved > 0) leave_touching(&signs[0]);
         print_blocks();
         memcpy(blocks, signs, (size_t)moved * sizeof *signs);
         num_blocks = moved;
@@ -269,14 +280,17 @@ static void add_table(const Item *item, int64_t panel) {
     b.columns = item->transposed ? x->rows : x->columns;
     b.row_words = words_of(item, item->transposed ? "columns" : "rows", b.rows);
     b.column_words = words_of(item, item->transposed ? "rows" : "columns", b.columns);
-    if (item->of == ITEM_MEAN) b.column_words = NULL;
-    if (item->of == ITEM_MEAN) b.columns = 1;
+    if (item->of == ITEM_SUM) b.column_words = NULL;
+    if (item->of == ITEM_SUM) b.columns = 1;
     const int64_t size = b.rows * b.columns;
     measure(&b, x->panels);
     for (int64_t i = 0; size > 0 && i < x->panels; i++) {
         if (panel >= 0 && i != panel) continue;
         b.offset = i * size;
-        snprintf(b.title, sizeof b.title, "%s", item->text);
+        size_t n = 0;
+        for (const char *c = item->text; *c && n < sizeof b.title - 1; c++)
+            if (*c != '`') b.title[n++] = *c;
+        b.title[n] = '\0';
         if (item->format.exponent)
             put_text(b.title, sizeof b.title, ", in 1e%d", item->format.exponent);
         if (x->panels > 1) put_place(plan, x, i, x->rank - 2, b.title);

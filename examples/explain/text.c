@@ -428,45 +428,50 @@ static void show_line(const char *name, const char *place, const char *line, con
         *line ? " = " : "", line, *line ? r->after : "", makes, result);
 }
 
-static void show_mean(const Step *step, const Formula *f, const Recipe *r, int64_t row) {
+/* A table of sums: the one that number i of the step reads. */
+static void show_sum(const Step *step, Formula *f, const Recipe *r, int n, int64_t row) {
     char line[LINE_TEXT], result[NUMBER_TEXT];
-    Worked worked;
-    const Item *mean = f->items;
-    while (mean->of != ITEM_MEAN) mean++;
-    const double x = mean->numbers[row];
-    worked_of_mean(&plan, step, row, &worked);
-    const int more = worked_more(f, r->mean_form, &worked, x, mean->format);
-    worked_line(f, r->mean_form, &worked, more, line);
-    format_number(x, mean->format, result);
-    show_line(mean->text, "", line, r, " = ", result);
+    const Item *sum = &f->items[r->sums[n]];
+    const double x = sum->numbers[row];
+    const int more = worked_more(&plan, step, f, r, n, row, x, sum->format);
+    worked_line(&plan, step, f, r, n, row, more, line);
+    format_number(x, sum->format, result);
+    show_line(sum->text, "", line, r, " = ", result);
 }
 
 /* A number that only moves says from where: "K[1, 0]". */
-static void source_text(const Formula *f, const Recipe *r, const Worked *w, char line[LINE_TEXT]) {
+static void source_text(const Step *step, Formula *f, const Recipe *r, int64_t i,
+                        char line[LINE_TEXT]) {
     char place[PLACE_TEXT] = "";
-    const bool any = r->form[1] == '*';
-    if (w->terms != 1 || w->count == 0) return;
-    const char *number = r->form + strcspn(r->form, "@") + 1;
-    const Item *from = &f->items[any ? w->elements[0] : strtol(number, NULL, 10)];
-    put_place(&plan, from->like, w->elements[any], from->like->rank, place);
-    snprintf(line, LINE_TEXT, "%s%s", from->text, place);
+    Worked w;
+    worked_of(&plan, step, f, r, -1, i, &w);
+    if (w.terms != 1 || w.count == 0) return;
+    const double *numbers =
+        r->tree
+            ->tables[r->tree->nodes[0].sign == 'J'
+                         ? r->tree->nodes[0].terms->of[r->tree->nodes[0].terms->begin[i]].table
+                         : 0]
+            .numbers;
+    int item = 0;
+    while (item < f->count && (item == f->main || f->items[item].numbers != numbers)) item++;
+    put_place(&plan, f->items[item].like, w.elements[w.count - 1], f->items[item].like->rank,
+              place);
+    snprintf(line, LINE_TEXT, "%s%s", f->items[item].text, place);
 }
 
-static void show_number(const Step *step, const Formula *f, const Recipe *r, int64_t i) {
+static void show_number(const Step *step, Formula *f, const Recipe *r, int64_t i) {
     char line[LINE_TEXT], result[NUMBER_TEXT], place[PLACE_TEXT] = "";
-    Worked worked;
     const Item *main = &f->items[f->main];
     if (step->tensor < 0 || main->like->size == 0 || step->phase == STEP_START) return;
-    worked_of(&plan, step, f, r, i, &worked);
-    const int more = worked_more(f, r->form, &worked, step->numbers[i], main->format);
-    worked_line(f, r->form, &worked, more, line);
-    if (*r->after) source_text(f, r, &worked, line);
+    const int more = worked_more(&plan, step, f, r, -1, i, step->numbers[i], main->format);
+    worked_line(&plan, step, f, r, -1, i, more, line);
+    if (*r->after) source_text(step, f, r, i, line);
     format_number(step->numbers[i], main->format, result);
     put_place(&plan, main->like, i, main->like->rank, place);
     const bool is_wrong_sum =
         step->phase == STEP_ADD && strcmp(check_of(step), ", check FAILS") == 0;
     show_line(main->text, place, line, r, is_wrong_sum ? ", but the gradient is " : " = ", result);
-    if (*r->mean_form) show_mean(step, f, r, i / main->like->columns);
+    for (int n = 0; n < r->num_sums; n++) show_sum(step, f, r, n, i / main->like->columns);
     putchar('\n');
 }
 

@@ -11,30 +11,16 @@
 #include "formula.h"
 
 enum { MOST_TERMS = 12 /* of a sum; of one with more than 14, the first 12 */ };
-enum { WORKED_ELEMENTS = 80, FORM_TEXT = 400 };
-
-typedef enum {
-    WORKED_NONE,
-    WORKED_MOVE,
-    WORKED_PRODUCT,
-    WORKED_BY_NUMBER,
-    WORKED_SUM,     /* of derivative times input */
-    WORKED_WEIGHTS, /* exp(a) / (exp(a) + exp(b)) */
-    WORKED_TURN,    /* cos(t) x a + sin(t) x b */
-    WORKED_CALL,    /* op of a, b and c */
-    WORKED_BACKWARD,
-    WORKED_ADDITION
-} WorkedKind;
+enum { WORKED_ELEMENTS = 120, FORM_TEXT = 400, MOST_SUMS = 4 };
 
 /* What the numbers of a step have in common. */
 typedef struct {
-    WorkedKind kind;
-    char form[FORM_TEXT];
-    char mean_form[40]; /* of the weighted means of a softmax; else "" */
-    char op[NAME_TEXT]; /* of a call */
-    const char *after;  /* ", moved": stands behind the terms; or "" */
-    const RuledLine *line;
-    int items[FORMULA_ITEMS]; /* forward: of the line's inputs */
+    Tree *tree;            /* NULL: the op of a line is called */
+    const char *after;     /* ", moved": stands behind the terms; or "" */
+    const RuledLine *line; /* forward */
+    char op[NAME_TEXT];
+    int num_sums; /* tables of sums in the formula: their items */
+    int sums[MOST_SUMS];
 } Recipe;
 
 /* What one number of a step is made of. */
@@ -46,20 +32,20 @@ typedef struct {
     char note[NOTE_TEXT]; /* instead of terms: "no input changes it" */
 } Worked;
 
-/* Adds hidden items to the formula, if the form needs them. */
 void recipe_of(Plan *plan, const Step *step, Formula *formula, Recipe *recipe);
-void worked_of(const Plan *plan, const Step *step, const Formula *formula, const Recipe *recipe,
-               int64_t i, Worked *worked);
-/* Row `row` of the weighted means. */
-void worked_of_mean(const Plan *plan, const Step *step, int64_t row, Worked *worked);
 
+/* Of the step, sum -1, or of the recipe's table of sums with this number. Hidden items are added to
+ * the formula, if the line needs them. */
+void worked_form(Plan *plan, Formula *formula, const Recipe *recipe, int sum, char form[FORM_TEXT]);
+void worked_of(Plan *plan, const Step *step, Formula *formula, const Recipe *recipe, int sum,
+               int64_t i, Worked *worked);
 enum { LINE_TEXT = 1600 };
 /* "0.508 x (6.42 - 4.01)", the numbers that are rounded with so many decimals more than in their
  * tables. Returns the value of the printed arithmetic, NaN if it is none. text: or NULL. */
-double worked_line(const Formula *formula, const char *form, const Worked *worked, int more,
-                   char text[LINE_TEXT]);
+double worked_line(Plan *plan, const Step *step, Formula *formula, const Recipe *recipe, int sum,
+                   int64_t i, int more, char text[LINE_TEXT]);
 /* With how many decimals more does the line give x, as it is printed? 0 if it is no arithmetic. */
-int worked_more(const Formula *formula, const char *form, const Worked *worked, double x,
-                Format format);
+int worked_more(Plan *plan, const Step *step, Formula *formula, const Recipe *recipe, int sum,
+                int64_t i, double x, Format format);
 
 #endif

@@ -371,7 +371,7 @@ async function exercise(what, secret, title, n) {
 async function opened() {
     expect(state.exercise && $("#step .rule h2").textContent === "dZ = ?" && isOpen() && !$("#step .fac"), `the link shows ${$("#step .rule h2").textContent}`);
     $("#write").click();
-    expect(!state.exercise && $("#step .rule h2").textContent.includes("weighted mean"), "the button does not end the exercise");
+    expect(!state.exercise && $("#step .rule h2").textContent.includes("sum(A"), "the button does not end the exercise");
     $("#write").click();
     expect(state.exercise && $("#step .rule h2").textContent === "dZ = ?", "the button begins no exercise");
 }
@@ -383,9 +383,9 @@ async function refused() {
     expect(isOpen() && text().disabled && said().includes(WALK.refused), `the box says ${said()}`);
     press("e");
     expect(!state.exercise && $("#notice").textContent.includes(WALK.refused), `the exercise says ${$("#notice").textContent}`);
-    expect($("#step .rule h2").textContent.includes("weighted mean"), "the step is not there");
+    expect($("#step .rule h2").textContent.includes("sum(A"), "the step is not there");
     await go("#2/b3.0&exercise");
-    expect($("#step .rule h2").textContent.includes("weighted mean"), "a link hides a rule that cannot be written");
+    expect($("#step .rule h2").textContent.includes("sum(A"), "a link hides a rule that cannot be written");
 }
 
 begin(async () => {

@@ -135,7 +135,7 @@ def sabotages():
         'a line of a nudge is not right as it is printed': ("touch", lambda s: s.replace('{ decimals: found || [3, 3, 2]', '{ decimals: [2, 2, 2]')),
         'a slider keeps the arrows': ("touch", lambda s: s.replace('addEventListener("pointerup", letGo);', '')),
         'back leads past the looks': ("touch", lambda s: s.replace('const stepBack = () => lookBack() ||', 'const stepBack = () =>')),
-        'the weighted mean of a nudge comes from nowhere': ("touch", lambda s: s.replace('drawMean(picture.meanOf(i)))]', '"")]')),
+        'the weighted mean of a nudge comes from nowhere': ("touch", lambda s: s.replace('drawSums(picture.main, i))]', '"")]')),
         'the weights of a row without keys sum to 1': ("touch", lambda s: s.replace('y.value[j]) ? "1" : "0"', 'y.value[j] >= 0) ? "1" : "0"')),
         'a nudge tells what is to be predicted': ("touch", lambda s: s.replace('look > 2 && !isHidden && drawLossRow', 'look > 2 && drawLossRow')),
         'the looks are passed over': ("touch", lambda s: s.replace('if (lookOn()) return;', '')),

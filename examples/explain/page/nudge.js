@@ -187,7 +187,7 @@ function drawWeights(step, look, n) {
             look > 2 && td("loss", isHidden ? "?" : [!isExact && "≈ ", el("b", {}, withSign(slope, dd))])),
         look > 2 && !isHidden && drawLossRow(n, 2))),
     look > 2 && drawTermsOfNudge(isOwn && ["Each has the factor ", nameEl("p"), ". Taken out: "]),
-    look > 2 && !isHidden && picture.mean && el("div", { class: "derive" }, drawMean(picture.meanOf(i)))];
+    look > 2 && !isHidden && picture.sums.length > 0 && el("div", { class: "derive" }, drawSums(picture.main, i))];
 }
 
 /* "0.508 × 0.492 = +0.250": p (1 − p), or −p r. */

@@ -66,7 +66,7 @@ function drawSheet(n, isWorksheet) {
     state.step = n;
     if (isCard(step)) return { sheet: drawCardSheet(step) };
     const isOpen = isLeftOut(step);
-    picture = { unit: step.unit, ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
+    picture = { unit: step.unit, sums: [], ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
     const { main, items, rule } = picture, { panels, row } = isWorksheet ? boxesAsked(step, main) : {}, isOne = panels?.length < main.panels;
     [state.panel] = panels || [0];
     const all = !isOne && tablesIn(picture).some(view => view.panels > 1), layout = layoutOf(items, PAPER, 600, all);

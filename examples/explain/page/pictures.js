@@ -5,7 +5,7 @@
  *     main      the view that the step computes
  *     terms(i)  what number i of main is made of: text, {note: words}, factors {key, x, text}, and constants without a key
  *     moves     [from, to], keys of cells, where numbers only slide
- *     mean, meanOf(i), meanTerms(r)   the weighted means of softmax, which one belongs to number i, and what it is made of
+ *     sums      tables of sums that the rule reads: {view, terms(r)}, r the row of a number
  *     rowOf(i)  the row of number i, where each row is made from the same rows of the others alone */
 "use strict";
 
@@ -23,7 +23,7 @@ const noteOf = note => (note ? prose(note.replace(" . ", " · ")) : "");
 
 function pictureOf(step) {
     const items = step.items.map(itemOf), views = items.map(({ table }) => table), { table: main } = items[step.main || 0];
-    const mean = views.find(view => view && view.isMean), C = main.t.columns;
+    const C = main.t.columns;
     main.isMain = !!step.unit;
     const terms = i => termsOf(step, views, step.form, step.cells ? step.cells[i] : i, Number(step.more?.[i] || 0));
     return {
@@ -31,8 +31,8 @@ function pictureOf(step) {
         moves: step.rule === "move" ? main.numbers.flatMap((_, i) =>
             terms(i).filter(term => term.key).map(({ key }) => [key, main.key(i)])) : null,
         rowOf: step.rows ? i => Math.floor(i / C) % main.t.rows : null,
-        ...(mean && { mean, meanOf: i => Math.floor(i / C), meanTerms: r =>
-            termsOf(step, views, step.mean, step.means ? step.means[r] : r, Number(step.moreOfMeans?.[r] || 0)) }),
+        sums: (step.sums || []).map(({ item, form, cells, more }) => ({ view: views[item], terms: r =>
+            termsOf(step, views, form, cells ? cells[r] : r, Number(more?.[r] || 0)) })),
     };
 }
 

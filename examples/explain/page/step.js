@@ -17,7 +17,7 @@ function drawStep() {
         picture = null;
         return drawExperiment(box);
     }
-    picture = { unit: step.unit, ...(hiddenPicture(step) || (state.compare && step.unit && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
+    picture = { unit: step.unit, sums: [], ...(hiddenPicture(step) || (state.compare && step.unit && !isRuleHidden(step) && comparison(step)) || plantedPicture(step) ||
         (isSgd(step) ? pictureOfSgd(step) : pictureOf(step))) };
     const all = !!picture.moves, turns = [...tablesIn(picture), arcsAt(step)].filter(Boolean), panels = Math.max(1, ...turns.map(view => view.panels)), isOne = panels > 1 && !all;
     const draw = wraps => {

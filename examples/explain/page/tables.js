@@ -128,7 +128,7 @@ function drawTable(view, layout, all) {
         el("small", { class: "head" }, panelName(view.t, p)), grids[n])) : grids;
     return el("figure", { class: `tab ${view.isMain ? "main" : view.isSmall ? "small" : view.isMean ? "mean" : ""}`, "data-of": view.of,
         "data-shows": view.shows },
-        el("figcaption", {}, view.plainName ? el("b", {}, view.name) : view.isFrom
+        el("figcaption", {}, view.plainName ? el("b", {}, prose(view.name)) : view.isFrom
             ? el("b", {}, "from ", nameEl(view.name)) : nameEl(view.name, "b"),
             view.format.e !== 0 && el("small", { class: "ten" }, "× 10" + superscript(view.format.e)),
                 el("small", {}, view.note)),

@@ -33,12 +33,12 @@ function showTerms() {
     const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i),
         isCounted = view.isMain && state.asked === "terms",
         isOpen = !isCounted && (!isHidden || (state.hint && !isAskedFor(key)));
-    const terms = view.isMain ? picture.terms(i) : view.isMean ? picture.meanTerms(i) : null;
-    fill(box, el("span", { class: "what" }, view.plainName ? view.name : view.isFrom
+    const terms = view.isMain ? picture.terms(i) : view.isMean ? picture.sums.find(sum => sum.view === view)?.terms(i) : null;
+    fill(box, el("span", { class: "what" }, view.plainName ? prose(view.name) : view.isFrom
         ? ["from ", nameEl(view.name)] : nameEl(view.name),
         el("small", {}, placeWords(view, i)), " = "), terms
             ? drawTerms(view, i, terms, isHidden, isOpen) : drawInput(view, i, key, isHidden),
-    view.isMain && picture.mean && isOpen && drawMean(picture.meanOf(i)));
+    view.isMain && isOpen && drawSums(view, i));
     mark(cell, key, isOpen && terms ? terms.map(term => term.key) : terms ? [] : dependents(key));
     if (key !== state.hover) bringAllIntoView(cell);
     drawCurves();
@@ -75,11 +75,11 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
 }
 
-/* The second line of softmax: the mean that the first one subtracts. */
-function drawMean(r) {
-    const { mean, meanTerms } = picture;
-    return el("div", { class: "mean" }, mean.name, " = ", drawTerms(mean, r, meanTerms(r), false, true));
-}
+/* A line for each table of sums that the first line reads. */
+const drawSums = ({ t }, i) => picture.sums.map(({ view, terms }) => {
+    const r = Math.floor(i / t.columns);
+    return el("div", { class: "mean" }, prose(view.name), " = ", drawTerms(view, r, terms(r), false, true));
+});
 
 function drawFactor({ key, x, text }, isBracketed) {
     if (!key) return el("span", { class: "sign" }, isBracketed ? `(${text})` : text);

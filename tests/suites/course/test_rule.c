@@ -394,6 +394,8 @@ static const struct {
     {"softmax", "0", "It is 0 everywhere."},
     {"softmax", "y * y * y * dy", ""},
     {"linear_squares", "(dy @ w)'", "It is the right gradient, transposed."},
+    {"attention_weights", "0.4001 * y * (dy - sum(y * dy))",
+     "It is right but for a rounded number: write sqrt(d), or the fraction."},
     {"matmul_square", "dy", ""},
     {"masked_softmax", "y / sum(y) * dy * (1 / 0)", ""},
 };
@@ -476,6 +478,20 @@ static const struct {
     {"a * a @ b", {1, {2}}, 360, 1740},
     {"-a'", {2, {3, 2}}, -1, -6},
     {"2 * -a", {2, {2, 3}}, -2, -12},
+    {"a^2", {2, {2, 3}}, 1, 36},
+    {"-a^2", {2, {2, 3}}, -1, -36},
+    {"2 * a^3 / b", {2, {2, 3}}, 0.2, 14.4},
+    {"(a + 1)^0.5", {2, {2, 3}}, 1.4142135623730951, 2.6457513110645907},
+    {"a'^2", {2, {3, 2}}, 1, 36},
+    {"a > 1", {2, {2, 3}}, 0, 1},
+    {"a > b / 10", {2, {2, 3}}, 0, 1},
+    {"1 + a > a * 2", {2, {2, 3}}, 0, 0},
+    {"(a > 1) * dy", {2, {2, 3}}, 0, 1},
+    {"max(a, 2)", {2, {2, 3}}, 2, 6},
+    {"max(a, b / 10 + 1)", {2, {2, 3}}, 2, 6},
+    {"max(max(a), b)", {2, {2, 3}}, 10, 30},
+    {"sign(a - 2)", {2, {2, 3}}, -1, 1},
+    {"sign(a - a) + sign(0)", {2, {2, 3}}, 0, 0},
 };
 
 /* The names of the line. */
@@ -591,13 +607,12 @@ static const struct {
      "rule of A, column 3: A is 2 x 3 and dA is 2 x 3: @ needs equal inner sizes, and * goes number by "
      "number"},
     {"A: 2 A &", "rule of A, column 5: & is no sign of a formula"},
-    {"A: A^2", "rule of A, column 2: there is no ^ here: write x * x"},
-    {"A: A \xc2\xb2", "rule of A, column 3: there is no ^ here: write x * x"},
-    {"A: A^Tx", "rule of A, column 2: there is no ^ here: write x * x"},
+    {"A: A \xc2\xb2", "rule of A, column 3: behind ^ stands a number: x^2"},
+    {"A: A^Tx", "rule of A, column 2: behind ^ stands a number: x^2"},
     {"A: A \xc2", "rule of A, column 3: this is no sign of a formula"},
     {"A: dA * ZZT",
      "rule of A, column 6: there is no ZZT here: the names are dA, A, Z, x, y, dy, d; the "
-     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
+     "functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
     {"A: dA = A", "rule of A, column 4: write the formula alone, without ="},
     {"A: A, dA", "rule of A, column 2: one formula, without a comma"},
     {"A: sum(A, -1)", "rule of A, column 6: sum takes one value, and adds up each row"},
@@ -611,12 +626,12 @@ static const struct {
     {"A: .", "rule of A, column 1: . is no number"},
     {"A: dA * dz",
      "rule of A, column 6: there is no dz here: the names are dA, A, Z, x, y, dy, d; the "
-     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
+     "functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
     {"A: A * dV", "rule of A, column 5: dV does not arrive in this line: dA does"},
     {"K: dS' @ Q", "rule of K, column 1: dS does not arrive in this line: dK' does"},
     {"A: softmax(Z)",
      "rule of A, column 1: there is no function softmax: write the name of its result; the "
-     "functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
+     "functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
     {"dA: V' @ dY", "rule of dA, column 4: V' is 2 x 3 and dY is 2 x 2: @ needs equal inner sizes"},
     {"dA: dY * V",
      "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1. It is dY * V, a "
@@ -633,7 +648,7 @@ static const struct {
     {"dA: dY √", "rule of dA, column 5: the formula ends, and a value is missing"},
     {"dA: √d * nope",
      "rule of dA, column 6: there is no nope here: the names are dY, Y, A, V, a, b, y, dy, x, d; "
-     "the functions are sum, mean, max, sum0, exp, log, tanh and sqrt"},
+     "the functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
     {"dA: (dY + 1) - V",
      "rule of dA, column 10: dY + 1 is 2 x 2 and V is 3 x 2: - needs equal sizes, or 1"},
     {"dA: dY", "rule of dA, column 1: the formula is 2 x 2 and the gradient must be 2 x 3"},
@@ -641,6 +656,11 @@ static const struct {
      "rule of A, column 3: 2 is one number and A is 2 x 3: @ needs matrices; * multiplies by a "
      "number"},
     {"A: 2'", "rule of A, column 2: 2 is one number: ' needs a matrix"},
+    {"A: A^", "rule of A, column 2: behind ^ stands a number: x^2"},
+    {"A: max(A, dA", "rule of A, column 4: this bracket is not closed"},
+    {"A: max(A, dA, Z)",
+     "rule of A, column 10: max takes one value or two, and is the largest number of each row"},
+    {"A: A >", "rule of A, column 4: the formula ends, and a value is missing"},
 };
 
 LOOP_TEST(nonsense_gets_its_place, COUNT(nonsense)) {
