@@ -13,7 +13,7 @@
 #include "common/plural.h"
 #include "common/training.h"
 #include "charlm/trigram.h"
-#include "explain/recording.h"
+#include "explain/page/recording.h"
 
 #include <inttypes.h>
 #include <math.h>

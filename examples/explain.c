@@ -1,20 +1,20 @@
 /* explain.c - writes a page that steps through backpropagation: six lessons about attention, or the
  * tape of any program. Lesson 3 has a second half.
  *
- * A lesson (examples/explain/lesson1.c and so on) runs a small model forward and backward on an
- * open tape. tape_write_json computes values, gradients, the terms of each gradient, the reasons
- * for zeros, and the check of each line. From these plan.c makes the steps, which the page and the
- * text in the terminal show; neither runs an op.
+ * A lesson (examples/explain/lessons/lesson1.c and so on) runs a small model forward and backward
+ * on an open tape. tape_write_json computes values, gradients, the terms of each gradient, the
+ * reasons for zeros, and the check of each line. From these plan.c makes the steps, which the page
+ * and the text in the terminal show; neither runs an op.
  *
  * The sections: the page, the text, a tape from a file, main.
  */
 #include "common/flags.h"
 #include "common/output.h"
-#include "explain/check.h"
-#include "explain/html.h"
-#include "explain/lesson.h"
-#include "explain/recording.h"
-#include "explain/text.h"
+#include "explain/page/check.h"
+#include "explain/page/html.h"
+#include "explain/lessons/lesson.h"
+#include "explain/page/recording.h"
+#include "explain/steps/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

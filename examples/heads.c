@@ -14,7 +14,7 @@
 #include "common/plural.h"
 #include "heads/rank.h"
 #include "common/training.h"
-#include "explain/recording.h"
+#include "explain/page/recording.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -13,7 +13,7 @@
 #include "common/plural.h"
 #include "common/repository.h"
 #include "common/training.h"
-#include "explain/recording.h"
+#include "explain/page/recording.h"
 #include "pronounce/score.h"
 
 #include <inttypes.h>

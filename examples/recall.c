@@ -14,7 +14,7 @@
  * too.
  */
 #include "common/training.h"
-#include "explain/recording.h"
+#include "explain/page/recording.h"
 #include "recall/model.h"
 
 #include <inttypes.h>

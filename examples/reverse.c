@@ -15,7 +15,7 @@
 #include "common/flags.h"
 #include "common/plural.h"
 #include "common/training.h"
-#include "explain/recording.h"
+#include "explain/page/recording.h"
 
 #include <inttypes.h>
 #include <math.h>

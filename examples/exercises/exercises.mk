@@ -15,7 +15,7 @@ ifneq ($(WINDOWS),)
 $(BUILD)/exercises $(BUILD)/exercises.exe:
 	@echo 'exercises: Windows has no fork, so the marker is not built for it: use WSL2' >&2; false
 else
-$(BUILD)/exercises: $(call objects,$(MARKER) examples/explain/json.c) $(TEXTS) $(RECORDER)
+$(BUILD)/exercises: $(call objects,$(MARKER) examples/explain/page/json.c) $(TEXTS) $(RECORDER)
 endif
 $(TEXT).c: $(MARKS)/texts.h $(CARRIES) $(BUILD)/flags
 	@mkdir -p $(@D); (cat $<; echo 'const Text texts[] = {'; \

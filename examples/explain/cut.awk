@@ -325,7 +325,7 @@ END {
     undo = named("", "unbroadcast")
     added = named("", "accumulate")
     print "/* What the page shows beside a step: cut out of the sources by examples/explain/cut.awk. */"
-    print "#include \"examples/explain/program.h\"\n\n#include <stddef.h>\n"
+    print "#include \"examples/explain/page/program.h\"\n\n#include <stddef.h>\n"
     print "const Source program_sources[] = {"
     for (i = 0; i < pieces; i++) print_piece(i)
     printf "    {0}};\nconst int program_num_sources = %d;\nbool program_shown[%d];\n", pieces, pieces

@@ -27,21 +27,23 @@ STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step sgd rulebo
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data plan views pictures \
              compare tables layout machine predict terms nudge sgd step experiment words questions charts cover again pull planted controls \
              rulebox exercise card change panels share save paper keys page play)
-LESSONS  = $(call objects,$(call files,examples/explain/*.c examples/recall/*.c)) $(SOURCED) $(PAGE)
+EXPLAIN  = $(patsubst %,examples/explain/%/*.c,lessons steps rules page)
+LESSONS  = $(call objects,$(call files,$(EXPLAIN) examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.
 WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm/pool.c tensor/simple/one_thread.c \
              $(filter-out tensor/fast/pool.c tensor/fast/threads.c tensor/files/replace.c tensor/files/win32.c,$(LIBRARY)) \
-             $(filter-out $(patsubst %,examples/explain/%.c,check html tables text),$(call files,examples/explain/*.c)) \
+             $(filter-out $(patsubst %,examples/explain/%.c,page/check page/html steps/tables steps/text),$(call files,$(EXPLAIN))) \
              examples/recall/model.c $(patsubst %,examples/common/%.c,attention_map mistakes plural put_text utf8)) $(BUILD)/obj/wasm/sources.o
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 # What a program needs to write a page of its tape: the steps, and the page.
-PLANNER  = rules rows tree rule_parse rule_eval plan reasons formula format worked nudge sentences card plan_json
-RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,$(PLANNER) recording html json program)) $(SOURCED) $(PAGE)
+PLANNER  = $(patsubst %,rules/%,card rows rule_eval rule_parse rules tree) \
+           $(patsubst %,steps/%,format formula nudge plan reasons sentences worked) page/plan_json
+RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,$(PLANNER) $(patsubst %,page/%,html json program recording))) $(SOURCED) $(PAGE)
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
 SOURCED  = $(BUILD)/obj/sources.o
 CUT      = $(patsubst %,tensor/kernels/%,elementwise.def plain_math.h plain.inc) \
            $(call files,tensor/kernels/plain_*.inc tensor/more/*.inc autograd/*.c autograd/*/*.c \
-             examples/explain/lesson*.c)
+             examples/explain/lessons/lesson*.c)
 
 # ---- how to build it ------------------------------------------------------------------------------------------
 

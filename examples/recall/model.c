@@ -3,7 +3,7 @@
 #include "model.h"
 
 #include "../common/plural.h"
-#include "../explain/recording.h"
+#include "../explain/page/recording.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* model.h - the model of recall: its sequences, its loss, a step of training, its score and maps.
  * The program build/recall trains this model, and the playground in the page of build/explain
- * (explain/play.c) also trains the model.
+ * (explain/page/play.c) also trains the model.
  *
  *     Recall *net = recall_new(&options);
  *     tape_begin();
@@ -74,7 +74,7 @@ void recall_score(Recall *net, const Sequences *s, RecallScore *score);
  * column for each pair, the old pairs included. */
 void recall_take_map(AttentionMap *map, const Recall *net, const Sequences *s, int64_t b);
 
-/* The data of a page (explain/recording.h) that steps through the first sequence that is drawn
+/* The data of a page (explain/page/recording.h) that steps through the first sequence that is drawn
  * after the seed ~seed, with the dropout of training: a string that the caller frees. NULL and an
  * error on failure. step: the number of training steps made; command: the command that makes this
  * page. */

@@ -5,7 +5,7 @@
  * judged, backward runs with it, and it is written. Nothing may be left over. */
 #include "common.h"
 
-#include "../../examples/explain/rule_plant.h"
+#include "../../examples/explain/rules/rule_plant.h"
 
 #include <stdlib.h>
 #include <string.h>

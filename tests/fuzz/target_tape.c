@@ -4,8 +4,8 @@
  * If it is a tape, all of it must be shown without a fault. */
 #include "common.h"
 
-#include "../../examples/explain/check.h"
-#include "../../examples/explain/text.h"
+#include "../../examples/explain/page/check.h"
+#include "../../examples/explain/steps/text.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include "results.h"
 
 #include "../../common/put_text.h"
-#include "../../explain/json.h"
+#include "../../explain/page/json.h"
 #include "points.h"
 #include "submission.h"
 

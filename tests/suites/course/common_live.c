@@ -2,7 +2,7 @@
 #include "common_live.h"
 #include "../common.h"
 
-#include "../../../examples/explain/live.h"
+#include "../../../examples/explain/page/live.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* common_live.h - asks what a page asks (examples/explain/live.h), and reads the answers. */
+/* common_live.h - asks what a page asks (examples/explain/page/live.h), and reads the answers. */
 #ifndef TESTS_COMMON_LIVE_H
 #define TESTS_COMMON_LIVE_H
 
-#include "../../../examples/explain/json.h"
+#include "../../../examples/explain/page/json.h"
 
 /* The text of the answer, until the next request. */
 const char *answer_to(const char *request);

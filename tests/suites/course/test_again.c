@@ -1,11 +1,11 @@
-/* test_again.c - questions about earlier lessons (examples/explain/again.h): each can be answered,
- * its answer is what the rule gives, and no known mistake gives it. */
+/* test_again.c - questions about earlier lessons (examples/explain/lessons/again.h): each can be
+ * answered, its answer is what the rule gives, and no known mistake gives it. */
 #include "../common.h"
 #include "common_live.h"
 
-#include "../../../examples/explain/again.h"
-#include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/live.h"
+#include "../../../examples/explain/lessons/again.h"
+#include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/page/live.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../examples/explain/json.h"
+#include "../../../examples/explain/page/json.h"
 #include "../common.h"
 #include "../common_program.h"
 

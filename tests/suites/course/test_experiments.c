@@ -3,8 +3,8 @@
  * said must hold, at ten seeds. */
 #include "../common.h"
 
-#include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/plan.h"
+#include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/steps/plan.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,10 +7,10 @@
 #include "../common_page.h"
 #include "../common_program.h"
 
-#include "../../../examples/explain/check.h"
-#include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/live.h"
-#include "../../../examples/explain/wrong.h"
+#include "../../../examples/explain/page/check.h"
+#include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/page/live.h"
+#include "../../../examples/explain/rules/wrong.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "../../../examples/exercises/marker/process.h"
-#include "../../../examples/explain/json.h"
+#include "../../../examples/explain/page/json.h"
 #include "../common.h"
 #include "../common_program.h"
 

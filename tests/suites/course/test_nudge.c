@@ -1,10 +1,10 @@
-/* test_nudge.c - a number that is moved in a lesson (examples/explain/nudge.h): what moves with it
- * is what the derivatives of its step predict, and so does the loss. */
+/* test_nudge.c - a number that is moved in a lesson (examples/explain/steps/nudge.h): what moves
+ * with it is what the derivatives of its step predict, and so does the loss. */
 #include "../common.h"
 #include "common_live.h"
 
-#include "../../../examples/explain/live.h"
-#include "../../../examples/explain/nudge.h"
+#include "../../../examples/explain/page/live.h"
+#include "../../../examples/explain/steps/nudge.h"
 
 #include <inttypes.h>
 #include <math.h>

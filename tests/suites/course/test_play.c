@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../examples/explain/json.h"
-#include "../../../examples/explain/live.h"
+#include "../../../examples/explain/page/json.h"
+#include "../../../examples/explain/page/live.h"
 #include "../../../nn/nn.h"
 #include "../common.h"
 #include "../common_page.h"

@@ -1,9 +1,10 @@
-/* test_probe.c - a forward alone for another number of a lesson (examples/explain/probe.h): its
- * losses and results are those of the lesson with this number, and their slope is the gradient. */
+/* test_probe.c - a forward alone for another number of a lesson (examples/explain/lessons/probe.h):
+ * its losses and results are those of the lesson with this number, and their slope is the gradient.
+ */
 #include "../common.h"
 #include "common_live.h"
 
-#include "../../../examples/explain/live.h"
+#include "../../../examples/explain/page/live.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,10 +7,10 @@
 #include "../common_program.h"
 #include "common_live.h"
 
-#include "../../../examples/explain/check.h"
-#include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/live.h"
-#include "../../../examples/explain/rule_planted.h"
+#include "../../../examples/explain/page/check.h"
+#include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/page/live.h"
+#include "../../../examples/explain/rules/rule_planted.h"
 
 #include <math.h>
 #include <stdlib.h>

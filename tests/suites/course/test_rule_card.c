@@ -3,9 +3,9 @@
 #include "../common.h"
 #include "common_live.h"
 
-#include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/rule_card.h"
-#include "../../../examples/explain/rule_planted.h"
+#include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/rules/rule_card.h"
+#include "../../../examples/explain/rules/rule_planted.h"
 
 #include <string.h>
 

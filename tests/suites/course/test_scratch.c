@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "../../../examples/exercises/marker/submission.h"
-#include "../../../examples/explain/json.h"
+#include "../../../examples/explain/page/json.h"
 #include "../../../nn/nn.h"
 #include "../common.h"
 #include "../common_program.h"

@@ -5,8 +5,8 @@
 #include "../common_program.h"
 #include "common_live.h"
 
-#include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/program.h"
+#include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/page/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -238,7 +238,7 @@ static const struct {
      "no kernel or function has the name ag_expand_to_x"},
     {"sed -i s/BINARY.name/BINARY/ tensor/kernels/elementwise.def",
      "the head does not say what BINARY is"},
-    {"sed -i s/ag_name/name/g examples/explain/lesson2.c",
+    {"sed -i s/ag_name/name/g examples/explain/lessons/lesson2.c",
      "lesson2.c: no statement names a result"},
 };
 
@@ -246,7 +246,7 @@ LOOP_TEST(what_is_missing_is_refused, COUNT(missing)) {
     static const char cut[] =
         "awk -f examples/explain/cut.awk tensor/kernels/elementwise.def tensor/kernels/plain_math.h"
         " tensor/kernels/plain.inc tensor/kernels/plain_*.inc $(find tensor -path '*/more/*.inc')"
-        " autograd/*.c autograd/*/*.c examples/explain/lesson*.c >cut 2>said";
+        " autograd/*.c autograd/*/*.c examples/explain/lessons/lesson*.c >cut 2>said";
     const char *line =
         format("mkdir $D/sources && cp -R tensor autograd examples $D/sources && cd $D/sources && "
                "%s && %s; %s; test $? = 1 && grep -qF '%s' said",

@@ -7,13 +7,13 @@
  * evaluated as it is printed. */
 #include "../common.h"
 
-#include "../../../examples/explain/card.h"
-#include "../../../examples/explain/check.h"
-#include "../../../examples/explain/lesson.h"
-#include "../../../examples/explain/reasons.h"
-#include "../../../examples/explain/sentences.h"
-#include "../../../examples/explain/text.h"
-#include "../../../examples/explain/worked.h"
+#include "../../../examples/explain/rules/card.h"
+#include "../../../examples/explain/page/check.h"
+#include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/steps/reasons.h"
+#include "../../../examples/explain/steps/sentences.h"
+#include "../../../examples/explain/steps/text.h"
+#include "../../../examples/explain/steps/worked.h"
 #include "../../../examples/common/mistakes.h"
 
 #include <math.h>

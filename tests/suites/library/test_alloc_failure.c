@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../examples/explain/rule_planted.h"
+#include "../../../examples/explain/rules/rule_planted.h"
 #include "../common.h"
 
 /* ---- between the library and malloc -------------------------------------------------------- */

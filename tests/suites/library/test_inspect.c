@@ -3,7 +3,7 @@
 #include "../common.h"
 #include "../common_program.h"
 
-#include "../../../examples/explain/json.h"
+#include "../../../examples/explain/page/json.h"
 
 #include "../../../nn/nn.h"
 

@@ -17,7 +17,7 @@
 #include "../common_page.h"
 #include "../common_program.h"
 
-#include "../../../examples/explain/json.h"
+#include "../../../examples/explain/page/json.h"
 
 static const struct {
     const char *name;

@@ -1,0 +1,504 @@
+/* tell.c - what a lesson says, as JSON: see tell.h. The sections: steps, numbers, texts, questions,
+ * names. shown.c prints the numbers. */
+#include "tell.h"
+
+#include "../page/json.h"
+#include "../page/recording.h"
+#include "sgd.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { TEXT = 1024 };
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* The line that made this result; -1 if there is none. */
+static int line_that_made(const char *made, TapeLine *line) {
+    for (int i = 0; tape_line(i, line); i++)
+        if (line->n_in > 0 && strcmp(line->out->name, made) == 0) return i;
+    return -1;
+}
+
+Step step_forward(const char *made) {
+    TapeLine line;
+    const int i = line_that_made(made, &line);
+    return i < 0 ? (Step){0} : (Step){'f', i, 0};
+}
+
+Step step_start(void) { return (Step){.kind = 's'}; }
+Step step_sgd(void) { return (Step){.kind = 'g'}; }
+
+static bool gets_part(const TapeLine *line, int k) {
+    return line->out->grad && line->in[k] && line->in[k]->requires_grad;
+}
+
+Step step_backward(const char *made, const char *input) {
+    TapeLine line;
+    const int i = line_that_made(made, &line);
+    for (int k = 0; i >= 0 && k < line.n_in; k++)
+        if (gets_part(&line, k) && strcmp(line.in[k]->name, input) == 0) return (Step){'b', i, k};
+    return (Step){0};
+}
+
+Step step_addition(const char *made, const char *input) {
+    const Step part = step_backward(made, input);
+    TapeLine line;
+    if (!part.kind) return part;
+    for (int i = part.line + 1; tape_line(i, &line); i++)
+        for (int k = 0; k < line.n_in; k++)
+            if (gets_part(&line, k) && strcmp(line.in[k]->name, input) == 0)
+                return (Step){'a', part.line, part.input};
+    return (Step){0};
+}
+
+void step_name(Step at, char name[STEP_NAME]) {
+    const bool has_input = at.kind == 'b' || at.kind == 'a';
+    if (at.kind == 's') strcpy(name, "s");
+    else if (at.kind == 'g') strcpy(name, "sgd");
+    else if (!has_input) snprintf(name, STEP_NAME, "%c%d", at.kind, at.line);
+    else snprintf(name, STEP_NAME, "%c%d.%d", at.kind, at.line, at.input);
+}
+
+static void write_name(const Lesson *l, Step at) {
+    char name[STEP_NAME];
+    step_name(at, name);
+    fprintf(l->json, "\"%s\"", name);
+}
+
+/* Writes "at":"b3.0" after a comma. */
+static void write_at(const Lesson *l, Step at) {
+    fprintf(l->json, "\"at\":");
+    write_name(l, at);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+int64_t size_of(const char *name) {
+    const Tensor *x = tensor_on_tape(name);
+    return x ? tensor_numel(x) : 0;
+}
+
+static int64_t dimension(const char *name, int from_the_end) {
+    const Tensor *x = tensor_on_tape(name);
+    const int d = x ? x->shape.ndim - from_the_end : -1;
+    return d < 0 ? 1 : x->shape.dim[d];
+}
+
+int64_t rows_of(const char *name) { return dimension(name, 2); }
+int64_t columns_of(const char *name) { return dimension(name, 1); }
+
+Tensor *step_part(Step at) {
+    TapeLine line;
+    Tensor *dx[8] = {NULL};
+    if (!at.kind || !tape_line(at.line, &line) || line.n_in > 8) return NULL;
+    if (!tape_vjp(at.line, line.out->grad, dx)) return NULL;
+    for (int k = 0; k < line.n_in; k++)
+        if (k != at.input) tensor_release(dx[k]);
+    return dx[at.input];
+}
+
+double lesson_part(const char *made, const char *input, int64_t i) {
+    Tensor *dx = step_part(step_backward(made, input));
+    const double number = lesson_element(dx, i);
+    tensor_release(dx);
+    return number;
+}
+
+/* Clearly larger: of equal numbers, which rounding makes different, the first is chosen. */
+static bool is_larger(double a, double b) { return a > b + 1e-6 * fabs(b); }
+
+int64_t largest_value(const char *name) {
+    int64_t most = 0;
+    for (int64_t i = 1; i < size_of(name); i++)
+        if (is_larger(fabs(lesson_value(name, i)), fabs(lesson_value(name, most)))) most = i;
+    return most;
+}
+
+int64_t largest_grad(const char *name) {
+    int64_t most = 0;
+    for (int64_t i = 1; i < size_of(name); i++)
+        if (is_larger(fabs(lesson_grad(name, i)), fabs(lesson_grad(name, most)))) most = i;
+    return most;
+}
+
+int64_t largest_visible_grad(const char *name) {
+    int64_t most = -1;
+    for (int64_t i = 0; i < size_of(name); i++) {
+        if (lesson_value(name, i) == 0) continue;
+        if (most < 0 || is_larger(fabs(lesson_grad(name, i)), fabs(lesson_grad(name, most))))
+            most = i;
+    }
+    return most < 0 ? 0 : most;
+}
+
+int64_t largest_in_row(const char *name, int64_t r) {
+    const int64_t first = r * columns_of(name);
+    int64_t most = first;
+    for (int64_t i = first; i < first + columns_of(name); i++)
+        if (is_larger(lesson_value(name, i), lesson_value(name, most))) most = i;
+    return most;
+}
+
+double mean_grad_in_row(const char *weights, int64_t r) {
+    const int64_t first = r * columns_of(weights);
+    double mean = 0;
+    for (int64_t i = first; i < first + columns_of(weights); i++)
+        mean += lesson_value(weights, i) * lesson_grad(weights, i);
+    return mean;
+}
+
+const char *word_of(const Lesson *l, int64_t i) {
+    if (i == l->pad && i >= 0) return "[pad]";
+    const int64_t word = i - (l->pad >= 0 && i > l->pad);
+    return word >= 0 && word < MOST_WORDS ? l->words.word[word] : "";
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static void write_formatted(const Lesson *l, const char *format, va_list arguments) {
+    char text[TEXT];
+    vsnprintf(text, sizeof text, format, arguments);
+    json_write_string(l->json, text);
+}
+
+/* Writes the comma before an item, unless it is the first one. */
+static void begin_item(Lesson *l) { fprintf(l->json, "%s\n", l->items++ ? "," : ""); }
+
+/* The hook; its %s is the word of the row. */
+static void write_hook(const Lesson *l, int64_t row) {
+    char text[TEXT];
+    const char *at = strstr(l->kind->hook, "%s");
+    snprintf(text, sizeof text, "%.*s%s%s", at ? (int)(at - l->kind->hook) : 0, l->kind->hook,
+             at ? word_of(l, row) : "", at ? at + 2 : l->kind->hook);
+    json_write_string(l->json, text);
+}
+
+void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
+    char text[TEXT];
+    va_list arguments;
+    va_start(arguments, lead);
+    vsnprintf(text, sizeof text, lead, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\n\"text\":[");
+    json_write_string(l->json, text);
+    fprintf(l->json, "],\n\"cover\":{\"title\":");
+    write_hook(l, row);
+    json_write_member(l->json, "lead", text);
+    fprintf(l->json, ",\"tensor\":%d,\"row\":%" PRId64 ",\"losses\":%s}",
+            tensor ? data_number(tensor_on_tape(tensor)) : -1, row,
+            !tensor && l->kind->shows_losses ? "true" : "false");
+}
+
+void cover_points(Lesson *l) {
+    static const char *const names[] = {"queries", "keys", "values", "Y", "T"};
+    fprintf(l->json, ",\n\"points\":{");
+    for (int i = 0; i < 5; i++)
+        fprintf(l->json, "%s\"%s\":%d", i ? "," : "", names[i],
+                data_number(tensor_on_tape(names[i])));
+    putc('}', l->json);
+}
+
+void pull(Lesson *l, const char *scores, int64_t cell) {
+    enum { MOST_ARCS = 6 };
+    const int64_t n = columns_of(scores);
+    if (n < 2 || n > MOST_ARCS) return;
+    fprintf(l->json, ",\n\"pull\":{\"tensor\":%d,\"cell\":%" PRId64 ",\"answer\":%d,\"wanted\":%d,",
+            data_number(tensor_on_tape(scores)), cell, data_number(tensor_on_tape("Y")),
+            data_number(tensor_on_tape("T")));
+    write_at(l, step_backward("A", scores));
+    putc('}', l->json);
+}
+
+void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask, ...) {
+    va_list arguments;
+    if (!at.kind) return;
+    fprintf(l->json, ",\n\"bet\":{");
+    write_at(l, at);
+    fprintf(l->json, ",\"ask\":");
+    va_start(arguments, ask);
+    write_formatted(l, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"options\":");
+    json_write_strings(l->json, options, INT_MAX);
+    fprintf(l->json, ",\"answer\":%d}", answer);
+}
+
+/* Is the rule of this step wrong? If gradients are not added, it is the addition. */
+static bool is_wrong(const Lesson *l, Step at) {
+    if (!l->rule || !wrong_is_planted(&l->planting, at.line)) return false;
+    return at.kind == (mistake_is_of(l->rule, "+=") ? 'a' : 'b');
+}
+
+/* The text of a step whose rule is wrong on purpose. */
+static void write_wrong_text(const Lesson *l) {
+    char text[TEXT], wrong[WRONG_TEXT];
+    wrong_says(l->rule, wrong);
+    snprintf(text, sizeof text,
+             "Here backward is wrong on purpose: %s. It computes %s; right is %s.",
+             wrong_title(l->rule), wrong, wrong_right(l->rule));
+    json_write_string(l->json, text);
+}
+
+void say(Lesson *l, Step at, int64_t look, const char *text, ...) {
+    va_list arguments;
+    if (!at.kind) return;
+    begin_item(l);
+    putc('{', l->json);
+    write_at(l, at);
+    fprintf(l->json, ",\"look\":%" PRId64 ",\"text\":", look);
+    va_start(arguments, text);
+    if (is_wrong(l, at)) write_wrong_text(l);
+    else write_formatted(l, text, arguments);
+    va_end(arguments);
+    putc('}', l->json);
+}
+
+void say_loss(Lesson *l, const char *target) {
+    const int64_t most = largest_value("E");
+    say(l, step_forward("E"), most,
+        "`T` is %s, and `E` is how far the output is off. The largest error is %s.", target,
+        show_value("E", most));
+    say(l, step_forward("E^2"), most,
+        "Squared, so that too much and too little both count, and a large error counts most: %s.",
+        show_square(value_of("E", most), value_of("E^2", most)));
+    say(l, step_forward("loss"), 0, "The sum of all squares is the loss: %s.",
+        show_value("loss", 0));
+}
+
+void say_loss_backward(Lesson *l, const char *y) {
+    const int64_t most = largest_grad("E");
+    const char *example = tensor_on_tape("Y") ? "Y" : "V";
+    say(l, step_start(), 0,
+        "The loss changes exactly as fast as itself: 1. Backward begins here; `d%s` stands for the "
+        "gradient of the loss by `%s`, how fast the loss changes with each of its numbers.",
+        example, example);
+    say(l, step_backward("loss", "E^2"), most, "A sum gives each of its terms the same: 1.");
+    say(l, step_backward("loss", "counted"), most, "A sum gives each of its terms the same: 1.");
+    say(l, step_backward("counted", "E^2"), most,
+        "Where a row counts, its gradient passes, %s; the row of [pad] gets 0.",
+        show_part("counted", "E^2", most));
+    say(l, step_backward("E^2", "E"), most,
+        "The derivative of a square is twice what was squared: %s.",
+        show_product(number(2), value_of("E", most), grad_of("E", most)));
+    say(l, step_backward("E", y), most,
+        "`E` is `%s` minus `T`, so the gradient passes unchanged: %s stays %s. `T` is data and gets "
+        "none.",
+        y, show_grad("E", most), show_part("E", y, most));
+}
+
+static const char *after_colon(const char *equation) {
+    static char text[128];
+    snprintf(text, sizeof text, ": %.120s", equation);
+    return text;
+}
+
+const char *show_kept(const Lesson *l) {
+    const int64_t i = largest_value("dropout(A)");
+    const Number before = value_of("A", i), after = value_of("dropout(A)", i);
+    const double factor = 1 / (1 - l->options.dropout);
+    return after.number == 0 ? "" : after_colon(show_scaled(factor, before, after));
+}
+
+const char *show_kept_grad(const Lesson *l) {
+    const int64_t i = largest_grad("A");
+    const Number before = grad_of("dropout(A)", i), after = grad_of("A", i);
+    const double factor = 1 / (1 - l->options.dropout);
+    return after.number == 0 ? "" : after_colon(show_scaled(factor, before, after));
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+int64_t other_than(int64_t look) { return look == 0; }
+const char *place_of(int64_t i) { return i == 0 ? "first" : "second"; }
+
+static void begin_question(Lesson *l, Step at, const char *kind, const char *hint,
+                           const char *format, va_list arguments) {
+    begin_item(l);
+    fprintf(l->json, "{\"kind\":\"%s\",", kind);
+    write_at(l, at);
+    fprintf(l->json, ",\"ask\":");
+    write_formatted(l, format, arguments);
+    json_write_member(l->json, "hint", hint);
+}
+
+void ask_number(Lesson *l, Step at, const char *tensor, const char *part, int64_t index,
+                const char *hint, const char *ask, ...) {
+    const Tensor *x = tensor_on_tape(tensor);
+    const bool is_grad = strcmp(part, "grad") == 0;
+    va_list arguments;
+    if (!at.kind || !x || index >= tensor_numel(x) || (is_grad && !x->grad)) return;
+    va_start(arguments, ask);
+    begin_question(l, at, "number", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64 "}", data_number(x), part,
+            index);
+}
+
+static bool any_zero_gradient(const Tensor *x) {
+    for (int64_t i = 0; x && x->grad && i < tensor_numel(x); i++)
+        if (lesson_element(x->grad, i) == 0) return true;
+    return false;
+}
+
+void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const char *ask, ...) {
+    const Tensor *x = tensor_on_tape(tensor);
+    va_list arguments;
+    if (!at.kind || !any_zero_gradient(x)) return;
+    va_start(arguments, ask);
+    begin_question(l, at, "zeros", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"tensor\":%d}", data_number(x));
+}
+
+void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *ask, ...) {
+    va_list arguments;
+    if (at.kind != 'b') return;
+    va_start(arguments, ask);
+    begin_question(l, at, "count", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"line\":%d,\"input\":%d,\"index\":%" PRId64 "}", at.line, at.input, index);
+}
+
+void ask_choice(Lesson *l, Step at, const char *const *options, int answer, const char *why,
+                const char *hint, const char *ask, ...) {
+    va_list arguments;
+    if (!at.kind) return;
+    va_start(arguments, ask);
+    begin_question(l, at, "choice", hint, ask, arguments);
+    va_end(arguments);
+    fprintf(l->json, ",\"options\":");
+    json_write_strings(l->json, options, INT_MAX);
+    fprintf(l->json, ",\"answer\":%d", answer);
+    json_write_member(l->json, "why", why);
+    putc('}', l->json);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_in(const char *const *names, const char *name) {
+    for (; *names; names++)
+        if (strcmp(*names, name) == 0) return true;
+    return false;
+}
+
+/* Writes the words of the first n tokens after `before`. */
+static void write_words(const Lesson *l, const char *before, int64_t n) {
+    fprintf(l->json, "%s[", before);
+    for (int64_t i = 0; i < n; i++) {
+        if (i) putc(',', l->json);
+        json_write_string(l->json, word_of(l, i));
+    }
+    putc(']', l->json);
+}
+
+/* The reader's own words, without padding. */
+static void write_own_words(Lesson *l, int64_t n) {
+    const int64_t pad = l->pad;
+    l->pad = -1;
+    write_words(l, ",\n\"words\":", n - (pad >= 0));
+    l->pad = pad;
+}
+
+static void write_label(Lesson *l, const char *name) {
+    const bool rows = is_in(l->kind->word_rows, name), columns = is_in(l->kind->word_columns, name);
+    if (!rows && !columns) return;
+    begin_item(l);
+    fprintf(l->json, "{\"tensor\":%d", data_number(tensor_on_tape(name)));
+    if (rows) write_words(l, ",\"rows\":", rows_of(name));
+    if (columns) write_words(l, ",\"columns\":", columns_of(name));
+    putc('}', l->json);
+}
+
+/* Begins a list of items. */
+static void begin_list(Lesson *l, const char *key) {
+    fprintf(l->json, ",\n\"%s\":[", key);
+    l->items = 0;
+}
+
+static void write_labels(Lesson *l) {
+    const Tensor *tensor[MOST_TENSORS];
+    const int n = data_tensors(tensor);
+    begin_list(l, "labels");
+    for (int t = 0; t < n; t++) write_label(l, tensor[t]->name);
+    putc(']', l->json);
+}
+
+/* The lines of the loss, which the page shows as one. */
+static void write_fold(Lesson *l) {
+    const int last = step_forward("loss").line;
+    begin_list(l, "fold");
+    begin_item(l);
+    fprintf(l->json, "{\"lines\":[");
+    for (int line = step_forward("E").line; line < last; line++) fprintf(l->json, "%d,", line);
+    fprintf(l->json, "%d],\"name\":\"loss\"}]", last);
+}
+
+static void write_short(Lesson *l) {
+    begin_list(l, "short");
+    for (const NamePair *pair = l->kind->shorts; pair->name; pair++) {
+        const int t = data_number(tensor_on_tape(pair->name));
+        if (t < 0) continue;
+        begin_item(l);
+        fprintf(l->json, "{\"tensor\":%d,\"name\":\"%s\"}", t, pair->other);
+    }
+    putc(']', l->json);
+}
+
+/* "key":["f3","b3.0"] */
+static void write_keys(Lesson *l) {
+    begin_list(l, "key");
+    for (const NamePair *pair = l->kind->keys; pair->name; pair++) {
+        const Step at =
+            pair->other ? step_backward(pair->name, pair->other) : step_forward(pair->name);
+        if (!at.kind) continue;
+        begin_item(l);
+        write_name(l, at);
+    }
+    putc(']', l->json);
+}
+
+/* "card":[2,5]: tensors, of those that are on the tape and get a gradient. */
+static void write_card(Lesson *l) {
+    begin_list(l, "card");
+    for (const char *const *name = l->kind->card; *name; name++) {
+        const Tensor *x = tensor_on_tape(*name);
+        if (!x || !x->grad) continue;
+        begin_item(l);
+        fprintf(l->json, "%d", data_number(x));
+    }
+    putc(']', l->json);
+}
+
+void tell_write_names(Lesson *l) {
+    const LessonOptions *o = &l->options;
+    int64_t most = o->tokens > o->keys ? o->tokens : o->keys;
+    if (o->queries > most) most = o->queries;
+    write_own_words(l, *l->kind->word_rows ? most : 0);
+    write_labels(l);
+    write_fold(l);
+    data_write_transposed(l->json);
+    write_short(l);
+    write_keys(l);
+    write_card(l);
+}
+
+/* ---- the members of the lesson --------------------------------------------------------------- */
+
+void tell_write_cover(Lesson *l) { l->kind->begin(l); }
+
+void tell_write_steps(Lesson *l) {
+    begin_list(l, "steps");
+    l->kind->tell(l);
+    sgd_say(l);
+    putc(']', l->json);
+}
+
+void tell_write_questions(Lesson *l) {
+    begin_list(l, "questions");
+    l->kind->ask(l);
+    putc(']', l->json);
+}

@@ -1,0 +1,392 @@
+/* rows.c - the trees of a tape's lines: see rows.h. */
+#include "rows.h"
+
+#include "rule.h"
+#include "../../common/mistakes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* What is no tensor: 1 where dropout kept the number, or where the mask allows the key; else 0. */
+enum { KEPT, ALLOWED, DERIVATIVE, TENSORS };
+
+static void add(RuleScope *scope, const char *name, RuleName means) {
+    snprintf(means.name, sizeof means.name, "%s", name);
+    for (int i = 0; i < scope->n; i++)
+        if (strcmp(scope->names[i].name, means.name) == 0) return;
+    if (*name && scope->n < RULE_NAMES) scope->names[scope->n++] = means;
+}
+
+static void add_number(RuleScope *scope, const char *name, double number) {
+    add(scope, name, (RuleName){.meaning = NAMES_NUMBER, .number = number});
+}
+
+/* The names of the op's call; of a planted rule x0, x1, ... are its inputs, and t7 a tensor. */
+static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *scope) {
+    static const char *const arguments[] = {"s", "p", "scale", "eps"};
+    const char *at = strchr(json_text(line->json, "call", ""), '(');
+    const TapeTensor *y = &tape->tensors[line->out];
+    char name[RULE_NAME];
+    scope->n = 0;
+    for (int i = 0; i < 4; i++) {
+        const Json *argument = json_get(line->json, arguments[i]);
+        if (!argument) continue;
+        add_number(scope, arguments[i], json_number(argument));
+        if (*arguments[i] == 's') add_number(scope, i ? "s" : "scale", json_number(argument));
+    }
+    if (line->num_in > 0 && line->in[0] >= 0 && y->size > 0)
+        add_number(scope, "count", (double)tape->tensors[line->in[0]].size / (double)y->size);
+    for (int k = 0; k < line->num_in; k++) {
+        const RuleName input = {.meaning = NAMES_INPUT, .input = k};
+        at = at ? at + strspn(at, "(, ") : NULL;
+        snprintf(name, sizeof name, "%.*s", at ? (int)strcspn(at, ",)") : 0, at ? at : "");
+        if (line->in[k] >= 0) add(scope, name, input);
+        at = at ? strchr(at, ',') : NULL;
+        snprintf(name, sizeof name, "x%d", k);
+        if (line->in[k] >= 0) add(scope, name, input);
+    }
+    add(scope, "y", (RuleName){.meaning = NAMES_OUT});
+    add(scope, "dy", (RuleName){.meaning = NAMES_DY});
+    if (line->num_in > 0 && line->in[0] >= 0) add(scope, "x", (RuleName){.meaning = NAMES_INPUT});
+    add(scope, "kept", (RuleName){.meaning = NAMES_TENSOR, .input = KEPT});
+    add(scope, "allowed", (RuleName){.meaning = NAMES_TENSOR, .input = ALLOWED});
+    add(scope, "derivative", (RuleName){.meaning = NAMES_TENSOR, .input = DERIVATIVE});
+    for (int t = 0; t < tape->num_tensors && scope->n < RULE_NAMES - 1; t++) {
+        snprintf(name, sizeof name, "t%d", t);
+        add(scope, name, (RuleName){.meaning = NAMES_TENSOR, .input = TENSORS + t});
+    }
+}
+
+/* ---- a tree of a formula --------------------------------------------------------------------- */
+
+typedef struct {
+    RuledTape *tape;
+    const RuledLine *line;
+    const Part *part;
+    const Tree *dy; /* what stands for dy; NULL: the gradient itself */
+    Tree *tree;
+} Maker;
+
+static int put(Tree *tree, TreeNode node) {
+    if (tree->n == TREE_NODES) return -1;
+    tree->nodes[tree->n] = node;
+    return tree->n++;
+}
+
+static int put_number(Tree *tree, double x) {
+    return put(tree, (TreeNode){.sign = '#', .a = -1, .b = -1, .number = x});
+}
+
+static Dims dims_of(const TapeTensor *x) {
+    Dims dims = {.rank = (int)x->rank};
+    memcpy(dims.size, x->shape, (size_t)x->rank * sizeof *x->shape);
+    return dims;
+}
+
+static int put_table(Maker *m, TreeTable table) {
+    Tree *tree = m->tree;
+    int t = 0;
+    while (t < tree->num_tables && tree->tables[t].numbers != table.numbers) t++;
+    if (t == TREE_TABLES || !table.numbers) return -1;
+    if (t == tree->num_tables) tree->tables[tree->num_tables++] = table;
+    return put(tree,
+               (TreeNode){.sign = 't', .a = -1, .b = -1, .table = (short)t, .dims = table.dims});
+}
+
+static int put_tensor(Maker *m, int tensor, bool is_gradient) {
+    const TapeTensor *x = &m->tape->tensors[tensor];
+    return put_table(
+        m, (TreeTable){is_gradient, tensor, "", is_gradient ? x->grad : x->value, dims_of(x)});
+}
+
+/* 1 where a number of the first input moves its number of the result, or where a weight is not 0.
+ */
+static int put_kept(Maker *m, const char *name) {
+    const TapeTensor *y = &m->tape->tensors[m->line->out];
+    TreeTable table = {.tensor = -1, .dims = dims_of(y)};
+    double *numbers = memory_take(&m->tape->memory, y->size, sizeof *numbers);
+    snprintf(table.name, TREE_NAME, "%s", name);
+    if (!numbers || m->line->num_parts == 0) return -1;
+    for (int64_t j = 0; j < y->size; j++)
+        numbers[j] = *name == 'a'
+                         ? y->value[j] != 0
+                         : m->line->parts[0].rows.begin[j + 1] > m->line->parts[0].rows.begin[j];
+    table.numbers = numbers;
+    return put_table(m, table);
+}
+
+/* The one derivative of each number of the result, or of x if that has more numbers; of an op that
+ * has no row. */
+static int put_derivative(Maker *m) {
+    const TapeTensor *y = &m->tape->tensors[m->line->out];
+    const TapeTensor *x = &m->tape->tensors[m->part->x];
+    const bool of_x = x->size > y->size;
+    const Jacobian *J = of_x ? &m->part->by : &m->part->rows;
+    const int64_t size = of_x ? x->size : y->size;
+    TreeTable table = {.tensor = -1, .name = "derivative", .dims = dims_of(of_x ? x : y)};
+    double *numbers = memory_take(&m->tape->memory, size, sizeof *numbers);
+    for (int64_t j = 0; numbers && j < size; j++) {
+        if (J->begin[j + 1] > J->begin[j] + 1) return -1;
+        if (J->begin[j + 1] > J->begin[j]) numbers[j] = J->of[J->begin[j]].J;
+    }
+    table.numbers = numbers;
+    return put_table(m, table);
+}
+
+/* All nodes of another tree; m->dy takes the place of the gradient of tensor y. */
+static int put_tree(Maker *m, const Tree *other, int y) {
+    int at[TREE_NODES];
+    for (int i = 0; i < other->n; i++) {
+        TreeNode node = other->nodes[i];
+        const TreeTable *table = node.sign == 't' ? &other->tables[node.table] : NULL;
+        node.own = NULL;
+        if (table && m->dy && table->is_gradient && table->tensor == y)
+            at[i] = put_tree(m, m->dy, -1);
+        else if (table) at[i] = put_table(m, *table);
+        else {
+            if (node.a >= 0) node.a = (short)at[node.a];
+            if (node.b >= 0) node.b = (short)at[node.b];
+            at[i] = put(m->tree, node);
+        }
+        if (at[i] < 0) return -1;
+    }
+    return at[other->n - 1];
+}
+
+static int put_name(Maker *m, const RuleName *name) {
+    switch (name->meaning) {
+    case NAMES_DY: return put_tensor(m, m->line->out, true);
+    case NAMES_OUT: return put_tensor(m, m->line->out, false);
+    case NAMES_INPUT: return put_tensor(m, m->line->in[name->input], false);
+    case NAMES_NUMBER: return put_number(m->tree, name->number);
+    default: break;
+    }
+    if (name->input >= TENSORS) return put_tensor(m, name->input - TENSORS, false);
+    if (name->input == DERIVATIVE) return put_derivative(m);
+    return put_kept(m, name->input == KEPT ? "kept" : "allowed");
+}
+
+/* Sizes side by side, each 1 or that of the other, but the last few; false if they do not fit. */
+static bool join(const Dims *a, const Dims *b, int last, Dims *both) {
+    const Dims *more = a->rank >= b->rank ? a : b;
+    const Dims *less = more == a ? b : a;
+    *both = *more;
+    for (int d = last; d < less->rank; d++) {
+        int64_t *size = &both->size[more->rank - 1 - d];
+        const int64_t other = less->size[less->rank - 1 - d];
+        if (*size != other && *size != 1 && other != 1) return false;
+        if (*size == 1) *size = other;
+    }
+    return true;
+}
+
+static bool size_function(TreeNode *node, const Dims *a) {
+    const bool is_sum = tree_is_sum(node), of_others = strcmp(node->function, "sum0") == 0;
+    node->dims = *a;
+    for (int d = 0; is_sum && d < a->rank; d++)
+        if (of_others == (d < a->rank - 1)) node->dims.size[d] = 1;
+    return true;
+}
+
+/* Sets the sizes of a node; false if those of its operands do not fit. */
+static bool size_node(const Tree *tree, TreeNode *node) {
+    const Dims *a = &tree->nodes[node->a].dims;
+    if (node->sign == 'f') return size_function(node, a);
+    node->dims = *a;
+    if (node->sign == '~') return true;
+    if (node->sign == '\'') {
+        if (a->rank < 2) return false;
+        node->dims.size[a->rank - 2] = a->size[a->rank - 1];
+        node->dims.size[a->rank - 1] = a->size[a->rank - 2];
+        return true;
+    }
+    const Dims *b = &tree->nodes[node->b].dims;
+    if (node->sign != '@') return join(a, b, 0, &node->dims);
+    if (a->rank < 2 || b->rank < 2 || a->size[a->rank - 1] != b->size[b->rank - 2]) return false;
+    if (!join(a, b, 2, &node->dims)) return false;
+    node->dims.size[node->dims.rank - 2] = a->size[a->rank - 2];
+    node->dims.size[node->dims.rank - 1] = b->size[b->rank - 1];
+    return true;
+}
+
+static bool is_one(const Tree *tree, int n) {
+    return tree->nodes[n].sign == '#' && tree->nodes[n].number == 1;
+}
+
+static int put_formula(Maker *m, const RuleFormula *f, int n) {
+    const RuleNode *from = &f->nodes[n];
+    if (from->sign == 'n') return put_name(m, &from->value);
+    if (from->sign == '#') return put_number(m->tree, from->number);
+    const bool has_two = strchr("+-*/@^>M", from->sign) != NULL;
+    const int a = put_formula(m, f, from->a),
+              b = a >= 0 && has_two ? put_formula(m, f, from->b) : -1;
+    if (a < 0 || (has_two && b < 0)) return -1;
+    if (from->sign == '*' && is_one(m->tree, a)) return b; /* "1 x" says nothing */
+    TreeNode node = {.sign = from->sign, .a = (short)a, .b = (short)b};
+    if (from->sign == 'f') node.function = rule_function(from->function);
+    return size_node(m->tree, &node) ? put(m->tree, node) : -1;
+}
+
+/* ---- a tree that fits ------------------------------------------------------------------------ */
+
+/* A gradient has the sizes of x: a larger one is summed, a smaller one copied; that of a move is
+ * taken row by row. */
+static bool fit(Tree *tree, const Dims *x, bool moves) {
+    const TreeNode *top = &tree->nodes[tree->n - 1];
+    Dims both;
+    const bool is_same = top->dims.rank == x->rank &&
+                         memcmp(top->dims.size, x->size, (size_t)x->rank * sizeof *x->size) == 0;
+    if (moves && !is_same && dims_size(&top->dims) == dims_size(x))
+        return put(tree, (TreeNode){.sign = 'R', .a = (short)(tree->n - 1), .b = -1, .dims = *x}) >=
+               0;
+    if (!join(&top->dims, x, 0, &both)) return false;
+    const bool is_x = dims_size(&both) == dims_size(x),
+               is_top = dims_size(&both) == dims_size(&top->dims);
+    if (is_x && is_top) return true; /* but for sizes of 1 */
+    if (!is_x && !is_top) return false;
+    TreeNode node = {.sign = is_x ? 'E' : 'S', .a = (short)(tree->n - 1), .b = -1, .dims = *x};
+    return put(tree, node) >= 0;
+}
+
+/* A row of weights without an allowed key is 0 / 0, and 0; exp of a number that is filled in can be
+ * 0, or too large. */
+static bool has_numbers(const Tree *tree, const double *numbers, int64_t size, bool forward) {
+    double largest = 1;
+    for (int64_t i = 0; i < size; i++)
+        if (isfinite(numbers[i])) largest = fmax(largest, fabs(numbers[i]));
+    for (int64_t i = 0; i < size; i++) {
+        const double x = tree_number(tree, tree->n - 1, i);
+        if (!(fabs(x - numbers[i]) <= 1e-5 * largest) && x != numbers[i] &&
+            !(isnan(x) && (isnan(numbers[i]) || forward)))
+            return false;
+    }
+    return true;
+}
+
+/* Is it the rule also of another dy? That of the tape can be 0. */
+static bool fits_jacobian(const RuledTape *tape, Tree *tree, const Part *p) {
+    const TapeTensor *x = &tape->tensors[p->x];
+    const TapeTensor *y = &tape->tensors[p->y];
+    int t = 0;
+    while (t < tree->num_tables && !(tree->tables[t].is_gradient && tree->tables[t].tensor == p->y))
+        t++;
+    double *dy = malloc((size_t)(x->size + y->size + 1) * sizeof *dy);
+    if (!dy || t == tree->num_tables) {
+        free(dy);
+        return false;
+    }
+    for (int64_t j = 0; j < y->size; j++) dy[j] = sin(1 + 2 * (double)j);
+    double *dx = dy + y->size;
+    for (int64_t i = 0; i < x->size; i++) {
+        dx[i] = 0;
+        for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++)
+            dx[i] += dy[p->by.of[e].j] * p->by.of[e].J;
+    }
+    const double *own = tree->tables[t].numbers;
+    tree->tables[t].numbers = dy;
+    const bool fits = has_numbers(tree, dx, x->size, false);
+    tree->tables[t].numbers = own;
+    free(dy);
+    return fits;
+}
+
+/* A sum of copies, of products: one sum with more terms. */
+static bool is_flat(const Tree *tree, int n, int above) {
+    const TreeNode *node = &tree->nodes[n];
+    return node->sign == '@' && above >= 0 && tree->nodes[above].sign == 'S' &&
+           tree->nodes[above].a == n;
+}
+
+/* A line of terms has one sum, its main one: the others stand in tables of their own, and so do
+ * tables of 0 and 1. */
+static bool compute_own(RuledTape *tape, Tree *tree, int n, int above, bool *has_main) {
+    TreeNode *node = &tree->nodes[n];
+    const bool is_sum = tree_is_sum(node),
+               is_main = is_sum && !*has_main && (node->sign != 'f' || n == tree->n - 1);
+    if (is_main) *has_main = true;
+    if (node->a >= 0 && !compute_own(tape, tree, node->a, n, has_main)) return false;
+    if (node->b >= 0 && !compute_own(tape, tree, node->b, n, has_main)) return false;
+    if ((!is_sum || is_main || is_flat(tree, n, above)) && node->sign != '>') return true;
+    const int64_t size = dims_size(&node->dims);
+    double *own = memory_take(&tape->memory, size, sizeof *own);
+    for (int64_t i = 0; own && i < size; i++) own[i] = tree_number(tree, n, i);
+    node->own = own;
+    return own != NULL;
+}
+
+/* Keeps a tree that fits; its numbers must be these. */
+static Tree *keep(RuledTape *tape, Tree *tree, const TapeTensor *like, const double *numbers,
+                  bool forward, bool moves, const Part *part) {
+    const Dims dims = dims_of(like);
+    bool has_main = forward; /* forward all sums are in the line */
+    if (!fit(tree, &dims, moves) || (part && !part->planted && !fits_jacobian(tape, tree, part)) ||
+        !has_numbers(tree, numbers, like->size, forward))
+        return NULL;
+    Tree *found = memory_take(&tape->memory, 1, sizeof *found);
+    if (found) *found = *tree;
+    return found && (forward || compute_own(tape, found, found->n - 1, -1, &has_main)) ? found
+                                                                                       : NULL;
+}
+
+static Tree *try_formula(Maker m, const char *text, const RuleScope *scope, const TapeTensor *like,
+                         const double *numbers, bool forward) {
+    static RuleFormula f;
+    static Tree tree;
+    m.tree = &tree;
+    tree.n = 0;
+    tree.num_tables = 0;
+    if (!text || !rule_parse(&f, text, scope) || put_formula(&m, &f, f.n - 1) < 0) return NULL;
+    return keep(m.tape, &tree, like, numbers, forward, m.line->right_moves != NULL, m.part);
+}
+
+/* Of an op without a row. */
+static Tree *find_each(Maker m, const RuleScope *scope) {
+    const TapeTensor *x = &m.tape->tensors[m.part->x];
+    bool all_one = true;
+    for (int64_t e = 0; e < m.part->by.begin[x->size]; e++)
+        all_one = all_one && m.part->by.of[e].J == 1;
+    Tree *tree = all_one ? try_formula(m, "dy", scope, x, m.part->dx, false) : NULL;
+    return tree ? tree : try_formula(m, "dy * derivative", scope, x, m.part->dx, false);
+}
+
+static Tree *find_row(Maker m, int k, const RuleScope *scope, const TapeTensor *like,
+                      const double *numbers) {
+    const char *op = json_text(m.line->json, "op", "");
+    for (int i = 0; i < num_mistake_rows; i++) {
+        const MistakeRow *row = &mistake_rows[i];
+        if (row->id || k > 2 || !mistake_is_of(row, op)) continue;
+        Tree *tree =
+            try_formula(m, k < 0 ? row->forward : row->formula[k], scope, like, numbers, k < 0);
+        if (tree) return tree;
+    }
+    return NULL;
+}
+
+void rows_of_line(RuledTape *tape, RuledLine *line) {
+    static RuleScope scope;
+    Maker m = {.tape = tape, .line = line};
+    const TapeTensor *y = &tape->tensors[line->out];
+    make_scope(tape, line, &scope);
+    line->tree = find_row(m, -1, &scope, y, y->value);
+    for (int i = 0; i < line->num_parts; i++) {
+        Part *part = &line->parts[i];
+        m.part = part;
+        const char *planted = json_text(part->planted, "tree", "");
+        if (*planted)
+            part->tree = try_formula(m, planted, &scope, &tape->tensors[part->x], part->dx, false);
+        else part->tree = find_row(m, part->k, &scope, &tape->tensors[part->x], part->dx);
+        if (!part->tree && !*planted) part->tree = find_each(m, &scope);
+    }
+}
+
+Tree *rows_compose(RuledTape *tape, const Part *p, const Part *next) {
+    static Tree tree;
+    Maker m = {.tape = tape, .dy = next->tree, .tree = &tree};
+    tree.n = 0;
+    tree.num_tables = 0;
+    if (!p->tree || !next->tree || put_tree(&m, p->tree, p->y) < 0) return NULL;
+    return keep(tape, &tree, &tape->tensors[p->x], p->dx, false, false, NULL);
+}

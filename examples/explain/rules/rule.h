@@ -1,0 +1,112 @@
+/* rule.h - the backward of a line, written as a formula: "A * (dA - sum(A * dA))".
+ *
+ *     RuleFormula formula;
+ *     if (rule_parse(&formula, "y * (dy - sum(y * dy))", &scope))
+ *         dx = rule_fit(&formula, rule_evaluate(&formula, &values), x, false);
+ *     if (*formula.complaint) ...
+ *
+ * The language, from the signs that bind first to those that bind last:
+ *
+ *     2.5  A  dA  (x + y)        a number, a name, brackets
+ *     sum(x) mean(x) max(x)      over the last dimension, which stays, with size 1
+ *     sum0(x)                    the sum over all other dimensions, which stay, with size 1
+ *     exp(x) log(x) tanh(x) sqrt(x)   √x is the same, of the value behind the sign
+ *     x'                         the last two dimensions swapped; of a vector: a column. x^T is the
+ *                                same, and so is AT, if no name is AT: K' can be written as shown
+ *     -x
+ *     a * b  a / b  a @ b        * and / element by element, with broadcasting; @ is the product of
+ *                                matrices; from left to right
+ *     a + b  a - b               element by element, with broadcasting; from left to right
+ *
+ * It is evaluated by the library's ops. */
+#ifndef TAPEHEAD_EXAMPLES_RULE_H
+#define TAPEHEAD_EXAMPLES_RULE_H
+
+#include "../../../nn/nn.h"
+
+enum { RULE_NODES = 256, RULE_NAMES = 320, RULE_NAME = 40, RULE_DEPTH = 32, RULE_TEXT = 1000 };
+
+/* What a name stands for. NAMES_REFUSED: for something that this formula must not read. */
+typedef enum {
+    NAMES_DY,
+    NAMES_OUT,
+    NAMES_INPUT,
+    NAMES_TENSOR,
+    NAMES_NUMBER,
+    NAMES_REFUSED
+} RuleMeaning;
+typedef struct {
+    char name[RULE_NAME];
+    RuleMeaning meaning;
+    int input;       /* NAMES_INPUT: which */
+    double number;   /* NAMES_NUMBER */
+    Tensor *tensor;  /* NAMES_TENSOR */
+    const char *why; /* NAMES_REFUSED: "dS " and this is the complaint */
+} RuleName;
+/* The names of a line. */
+typedef struct {
+    int n;
+    int own;             /* the first ones, which a complaint lists */
+    int lesson;          /* of these the first ones: the lesson's names of the line's tensors */
+    char elsewhere[120]; /* a `why` of names */
+    RuleName names[RULE_NAMES];
+} RuleScope;
+
+/* A part of a formula: a sign, its operands, and its text, from begin to end. */
+typedef struct {
+    char sign;                /* + - * / @ '; ~ is -x, # a number, f a function, n a name */
+    short a, b;               /* nodes; b: of a sign with two operands */
+    short begin, end, column; /* column: of the sign, from 1 */
+    int function;             /* of f: which */
+    int name;                 /* of n: which of the scope */
+    double number;            /* of # */
+    RuleName value;           /* of n */
+} RuleNode;
+
+typedef struct {
+    const char *text; /* the caller's */
+    int n;            /* node n - 1 is the whole formula */
+    RuleNode nodes[RULE_NODES];
+    int column;          /* of the complaint */
+    char complaint[320]; /* "" unless something is wrong with the formula */
+} RuleFormula;
+
+/* False, with a complaint, if the text is no formula. */
+bool rule_parse(RuleFormula *formula, const char *text, const RuleScope *scope);
+
+/* What the names stand for now: the gradient of the result, the result, the inputs. */
+typedef struct {
+    Tensor *dy, *out;
+    Tensor *const *in;
+} RuleValues;
+
+/* The value of the formula in dy's type, a loan of the open tape. NULL with a complaint if shapes
+ * do not fit, with an error if memory is out. */
+Tensor *rule_evaluate(RuleFormula *formula, const RuleValues *values);
+/* The value as a gradient of x, in x's type, in x's shape or in one that x broadcasts to; a loan.
+ * moves: if it has another shape, but as many numbers, they are taken row by row. NULL as above,
+ * and for NULL.
+ */
+Tensor *rule_fit(RuleFormula *formula, Tensor *value, const Tensor *x, bool moves);
+
+/* The same in x's shape alone. NULL as above, and with a complaint about any other shape. */
+Tensor *rule_fit_whole(RuleFormula *formula, Tensor *value, const Tensor *x);
+
+/* A row of a short help of the language: "a @ b", "the product of matrices". */
+typedef struct {
+    const char *text, *says;
+} RuleHelp;
+extern const RuleHelp rule_help[];
+extern const int rule_num_help;
+
+/* For rule_parse.c and rule_eval.c. */
+__attribute__((format(printf, 3, 4))) void *rule_complain(RuleFormula *formula, int column,
+                                                          const char *format, ...);
+/* "sum", ... by number; NULL after the last one. And what it does: "adds up each row". */
+const char *rule_function(int i), *rule_function_does(int i);
+/* Can this name stand in a formula as it is? S / sqrt(d) cannot, since x / S / sqrt(d) would be
+ * another formula; d(S / sqrt(d)) can, since its brackets hold it together. */
+bool rule_can_stand(const char *name);
+Tensor *rule_apply_function(int i, Tensor *x);
+
+#endif

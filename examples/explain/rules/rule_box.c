@@ -1,0 +1,114 @@
+/* rule_box.c - what a box for a rule needs to know of a tape: see rule_write_places in
+ * rule_plant.h.
+ */
+#include "rule_planted.h"
+
+#include "../page/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_alone(const TapeLine *line) {
+    int gradients = 0;
+    for (int k = 0; k < line->n_in; k++) gradients += planted_has_gradient(line, k);
+    return gradients == 1;
+}
+
+void planted_name(const Planting *p, int i, int k, char name[3 * RULE_NAME]) {
+    TapeLine line;
+    char gradient[RULE_NAME], argument[RULE_NAME];
+    tape_line(i, &line);
+    planted_gradient(&line, k, gradient);
+    planted_argument(&line, k, argument);
+    snprintf(name, 3 * RULE_NAME, "%s", line.out->name);
+    if (is_alone(&line) && planted_leads_to(p, name, i, k)) return;
+    snprintf(name, 3 * RULE_NAME, "%s.%s", line.out->name, gradient);
+    if (planted_leads_to(p, name, i, k)) return;
+    snprintf(name, 3 * RULE_NAME, "%s.d%s", line.out->name, argument);
+    if (planted_leads_to(p, name, i, k)) return;
+    snprintf(name, 3 * RULE_NAME, "%s", gradient);
+}
+
+static void write_name(const RuleName *name, FILE *file) {
+    static const char *const meanings[] = {"dy", "y", "input", "table", "number"};
+    fprintf(file, "{\"name\":");
+    json_write_string(file, name->name);
+    json_write_member(file, "is", meanings[name->meaning]);
+    if (name->meaning == NAMES_INPUT) fprintf(file, ",\"input\":%d", name->input);
+    if (name->meaning == NAMES_NUMBER) fprintf(file, ",\"number\":%.9g", name->number);
+    putc('}', file);
+}
+
+/* The names of a line that can stand in a formula. */
+static bool write_names(const Planting *p, int i, FILE *file) {
+    const char *before = "";
+    Tensor *kept = NULL;
+    RuleScope *scope = malloc(sizeof *scope);
+    if (!scope) return tensor_fail("out of memory for a rule");
+    const bool done = planted_scope(p, i, &kept, scope);
+    for (int n = 0; n < scope->own && done; n++) {
+        if (!rule_can_stand(scope->names[n].name)) continue;
+        fputs(before, file);
+        write_name(&scope->names[n], file);
+        before = ",";
+    }
+    tensor_release(kept);
+    free(scope);
+    return done;
+}
+
+/* The exercise in which a student writes the backward of this op in C; "" if there is none. */
+static const char *exercise_of(const char *op) {
+    static const char *const exercises[][2] = {
+        {"scale", "01_scale"},           {"add", "02_bias"},
+        {"matmul", "03_product"},        {"bmm", "03_product"},
+        {"softmax", "04_softmax"},       {"masked_softmax", "05_masked_softmax"},
+        {"dropout", "06_dropout"},       {"linear", "07_linear"},
+        {"layer_norm", "08_layer_norm"}, {"cross_entropy", "09_cross_entropy"},
+    };
+    for (size_t i = 0; i < sizeof exercises / sizeof *exercises; i++)
+        if (strcmp(exercises[i][0], op) == 0) return exercises[i][1];
+    return "";
+}
+
+static bool write_place(const Planting *p, int i, int k, FILE *file) {
+    TapeLine line;
+    char name[3 * RULE_NAME];
+    const char *formula = planted_right_formula(i, k);
+    if (tensor_error()) return false;
+    planted_name(p, i, k, name);
+    fprintf(file, "{\"line\":%d,\"input\":%d", i, k);
+    json_write_member(file, "name", name);
+    json_write_member(file, "formula", formula ? formula : "");
+    tape_line(i, &line);
+    json_write_member(file, "exercise", exercise_of(line.op));
+    fprintf(file, ",\"names\":[");
+    const bool done = write_names(p, i, file);
+    fprintf(file, "]}");
+    return done && !tensor_error();
+}
+
+/* All inputs of line i. Without its hook the line has its own backward. */
+static bool write_line(const Planting *p, int i, const char **before, FILE *file) {
+    TapeLine line;
+    PlantedLine *planted = planted_line(p, i);
+    bool done = !planted || tape_register_hook(i, NULL, NULL);
+    for (int k = 0; done && k < PLANTED_INPUTS; k++) {
+        tape_line(i, &line);
+        if (k >= line.n_in || !planted_has_gradient(&line, k)) continue;
+        fputs(*before, file);
+        done = write_place(p, i, k, file);
+        *before = ",\n";
+    }
+    return done && (!planted || planted_hook_on(planted));
+}
+
+bool rule_write_places(const Planting *p, FILE *file) {
+    TapeLine line;
+    const char *before = "\n";
+    bool done = true;
+    fprintf(file, ",\n\"places\":[");
+    for (int i = 0; done && tape_line(i, &line); i++) done = write_line(p, i, &before, file);
+    putc(']', file);
+    return done && !tensor_error();
+}

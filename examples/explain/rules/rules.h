@@ -1,0 +1,125 @@
+/* rules.h - a tape, read from its JSON into arrays, and what kind of rule each of its gradients
+ * follows. The kind is found in the Jacobian alone: no op is known here, so the op of any program
+ * has one.
+ *
+ * dx[i] = sum over j of dy[j] J[j, i]. If J by a is b, and J by b is a, place by place, the line is
+ * a product of two tables. If J[j, i] = s y[i] ([i = j] - y[j]) in each row, y is a softmax. And so
+ * on: see RuleKind. */
+#ifndef TAPEHEAD_EXAMPLES_RULES_H
+#define TAPEHEAD_EXAMPLES_RULES_H
+
+#include "tree.h"
+
+#include "../../../tensor/tensor.h"
+
+typedef enum {
+    RULE_GENERAL, /* none of the following: the terms say what happens */
+    RULE_MOVE,    /* each number of y is a number of x at another place */
+    RULE_PRODUCT, /* its tree is a product of tables: dA = dY B', dB = A' dY */
+    RULE_SOFTMAX, /* it is that of softmax: dx = s y (dy - sum of y dy in the row) */
+    RULE_EACH,    /* its tree goes number by number; summed if x was broadcast */
+} RuleKind;
+
+/* Memory of a tape, all freed together. */
+typedef struct Piece Piece;
+/* So many elements, all 0; NULL and an error without memory. */
+void *memory_take(Piece **memory, int64_t count, size_t size);
+void memory_free(Piece **memory);
+
+/* The last two dimensions are the rows and columns of a table; the dimensions before them count
+ * the panels, tables of the same size. */
+typedef struct {
+    const Json *json;
+    const char *name; /* "" if the tape has none */
+    int64_t rank, shape[TENSOR_MAX_DIMS];
+    int64_t panels, rows, columns, size;
+    double *value, *grad; /* grad: NULL without a gradient */
+    int maker;            /* the line that makes it; -1: none */
+    int readers, parts;   /* how many lines read it, and how many parts its gradient has */
+} TapeTensor;
+
+typedef struct {
+    int64_t j;
+    double J;
+} Derivative; /* J[j, i], not 0 */
+
+/* The derivatives of y by x, column by column: those of x[i] are of[begin[i]] to
+ * of[begin[i + 1] - 1], by j. */
+typedef struct {
+    int64_t *begin;
+    Derivative *of;
+} Jacobian;
+
+/* What the backward of a line adds to the gradient of one input: an arrow. */
+typedef struct Part {
+    int line, k;          /* the line, and its input */
+    int x, y;             /* tensors: the input, the result */
+    const double *dx;     /* of x's size */
+    const char **reasons; /* why no y changes with x[i]; NULL where one does */
+    double worst;         /* the largest error of a check; NaN stays */
+    int64_t unchecked;    /* derivatives that differences cannot check */
+    Jacobian by, right;   /* by its backward; the same, unless a reader has planted another rule */
+    Jacobian rows;        /* right, row by row: those of y[j], whose j is the element of x */
+    const Json *planted;  /* that rule, as the lesson has it; NULL: none */
+    RuleKind kind;
+    Tree *tree;    /* its rule; NULL: none is known */
+    bool is_odd;   /* a planted rule that is not linear in dy: `by` says nothing about dx */
+    bool copies;   /* x was broadcast */
+    double factor; /* RULE_SOFTMAX, of the op: what the scores are multiplied by; else 0 */
+    const struct Part *own; /* of its line alone: itself, but in a fold */
+} Part;
+
+/* y[p, n, m] = sum over k of a[p, n, k] b[p, k, m], or b[p, m, k] if b is flipped, and inputs that
+ * are added. b can have one panel for all p. */
+typedef struct {
+    int a, b;     /* inputs of the line; a < b */
+    bool flipped; /* y = a b' */
+    int64_t P, N, M, K;
+} Product;
+
+typedef struct {
+    int k;
+    int64_t i;
+} Source; /* element i of input k */
+
+typedef struct {
+    const Json *json;
+    int number; /* in the program's tape */
+    int num_in, out;
+    int *in; /* tensors, -1: none */
+    int num_parts;
+    Part *parts;         /* of the inputs with a gradient */
+    Source *moves;       /* of each element of the result, if backward only moves; else NULL */
+    Source *right_moves; /* the same, if forward only moves */
+    Tree *tree;          /* what the line computes; NULL: it is not known */
+    Product product;     /* P is 0 if the line is none */
+} RuledLine;
+
+typedef struct {
+    Piece *memory;
+    int num_tensors, num_lines;
+    TapeTensor *tensors;
+    RuledLine *lines;
+} RuledTape;
+
+/* Reads the "tape" of a lesson, which check_tape has checked, and its "planted" rules. False and an
+ * error without memory; the caller calls rules_free also then. The strings stay in the JSON. */
+bool rules_read(RuledTape *tape, const Json *lesson);
+void rules_free(RuledTape *tape);
+
+/* In place of p: the derivatives of the last result by p's input, through a line that has only the
+ * part `next`, which reads p's result. p->line becomes that line. False and an error without
+ * memory. */
+bool rules_compose(RuledTape *tape, Part *p, const Part *next);
+bool is_near(double a, double b);
+bool is_float32(const TapeTensor *x);
+
+/* The sum of the terms dy[j] J[j, i] by these derivatives; *size: of their absolute values. */
+double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
+                    double *size);
+
+/* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */
+bool can_broadcast(const TapeTensor *x, const TapeTensor *y);
+int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j);
+
+#endif

@@ -1,0 +1,197 @@
+/* nudge.c - what moves with a number: see nudge.h. */
+#include "nudge.h"
+
+#include "../page/recording.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which steps ----------------------------------------------------------------------------- */
+
+/* All tables of a product beside each other: y, x, its other factor, dy. What is wider does not fit
+ * above its lines. */
+enum { MOST_COLUMNS = 15 };
+
+NudgeKind nudge_of(const Plan *plan, const Step *step) {
+    const Part *part = step->part;
+    if (step->phase != STEP_BACKWARD || plan->units[step->unit].name || part->is_odd)
+        return NUDGE_NONE;
+    const TapeTensor *x = &plan->tape.tensors[part->x];
+    if (x->parts > 1) return NUDGE_NONE; /* the loss would move by other lines, too */
+    if (part->factor != 0) return x->columns > 1 ? NUDGE_SOFTMAX : NUDGE_NONE;
+    if (part->planted) return NUDGE_NONE;
+    if (part->kind == RULE_PRODUCT)
+        return 2 * plan->tape.tensors[part->y].columns + x->columns > MOST_COLUMNS ? NUDGE_NONE
+                                                                                   : NUDGE_PRODUCT;
+    const bool is_each = part->kind == RULE_EACH && !part->copies;
+    return is_each && x->size == plan->tape.tensors[part->y].size ? NUDGE_EACH : NUDGE_NONE;
+}
+
+/* ---- the library computes -------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    Tensor *(*of)(Tensor *);
+} OneNumber;
+static const OneNumber ops[] = {
+    {"exp", ag_exp},         {"log", ag_log},   {"sqrt", ag_sqrt}, {"square", ag_square},
+    {"abs", ag_abs},         {"tanh", ag_tanh}, {"relu", ag_relu}, {"gelu", ag_gelu},
+    {"sigmoid", ag_sigmoid}, {"silu", ag_silu}, {"sin", ag_sin},   {"cos", ag_cos},
+};
+enum { OPS = sizeof ops / sizeof *ops };
+
+static const OneNumber *find_op(const char *name) {
+    for (int n = 0; n < OPS; n++)
+        if (strcmp(ops[n].name, name) == 0) return &ops[n];
+    return NULL;
+}
+
+/* In these lines a derivative does not depend on the number that is moved. */
+static bool is_linear_op(const char *name) {
+    static const char names[] = " add sub mul scale add_scalar neg dropout ";
+    char word[40];
+    snprintf(word, sizeof word, " %.30s ", name);
+    return strstr(names, word) != NULL;
+}
+
+bool nudge_knows(const char *op) {
+    return strcmp(op, "softmax") == 0 || strcmp(op, "linear") == 0 || find_op(op) != NULL;
+}
+
+static double nudge_at(const Nudge *n, int64_t k) {
+    return n->count < 2 ? n->first
+                        : n->first + (double)k * (n->last - n->first) / (double)(n->count - 1);
+}
+
+/* Softmax of log(w) is w, whatever the scores were: a row per nudge, and one without any. */
+static void fill_scores(const Nudge *n, double *rows) {
+    for (int64_t k = 0; k <= n->count; k++)
+        for (int64_t j = 0; j < n->size; j++) rows[k * n->size + j] = log(n->numbers[j]);
+    for (int64_t k = 0; k < n->count; k++) rows[k * n->size + n->i] += n->factor * nudge_at(n, k);
+}
+
+static void fill_numbers(const Nudge *n, double *rows) {
+    for (int64_t k = 0; k <= n->count; k++)
+        rows[k] = n->numbers[0] + (k < n->count ? n->factor * nudge_at(n, k) : 0);
+}
+
+/* The op of rows of numbers, in float64. */
+static bool run_op(const Nudge *n, double *rows) {
+    const DType before = tensor_default_dtype();
+    const OneNumber *op = find_op(n->op);
+    tensor_set_default_dtype(F64);
+    tape_begin_no_grad();
+    Tensor *x = tape_own(tensor_from_doubles(SHAPE(n->count + 1, n->size), rows));
+    const Tensor *y = op ? op->of(x) : ag_softmax(x, 1);
+    const bool done = y && tensor_to_doubles(y, rows);
+    tape_end();
+    tensor_set_default_dtype(before);
+    return done;
+}
+
+/* A row that sees nothing has no weights, and none of them moves. */
+static bool has_weights(const Nudge *n) {
+    double sum = 0;
+    for (int64_t j = 0; j < n->size; j++) sum += n->numbers[j];
+    return sum != 0;
+}
+
+bool nudge_changes(const Nudge *n, double *changes) {
+    const int64_t size = n->size, last = n->count * size;
+    memset(changes, 0, (size_t)last * sizeof *changes);
+    if (strcmp(n->op, "softmax") == 0 && !has_weights(n)) return true;
+    if (strcmp(n->op, "linear") == 0) {
+        for (int64_t m = 0; m < last; m++)
+            changes[m] = n->factor * nudge_at(n, m / size) * n->numbers[m % size];
+        return true;
+    }
+    double *rows = malloc((size_t)(last + size) * sizeof *rows);
+    if (!rows) return tensor_fail("out of memory for a nudge");
+    if (find_op(n->op)) fill_numbers(n, rows);
+    else fill_scores(n, rows);
+    const bool done = run_op(n, rows);
+    for (int64_t m = 0; done && m < last; m++) changes[m] = rows[m] - rows[last + m % size];
+    free(rows);
+    return done;
+}
+
+/* ---- of a step ------------------------------------------------------------------------------- */
+
+/* Of one number: its op, or a line whose derivative stays. */
+static bool nudge_of_each(const RuledTape *tape, const Part *part, Nudge *n) {
+    const char *op = json_text(tape->lines[part->line].json, "op", "");
+    n->size = 1;
+    n->op = is_linear_op(op) ? "linear" : op;
+    n->numbers = &tape->tensors[part->x].value[n->i];
+    if (is_linear_op(op) && part->by.begin[n->i] < part->by.begin[n->i + 1])
+        n->numbers = &part->by.of[part->by.begin[n->i]].J;
+    return nudge_knows(n->op);
+}
+
+int64_t nudge_recorded(const Plan *plan, const Step *step, const char **op, double *changes) {
+    const RuledTape *tape = &plan->tape;
+    const Part *part = step->part;
+    const NudgeKind kind = nudge_of(plan, step);
+    const int64_t C = tape->tensors[part->x].columns;
+    Nudge n = {.op = "softmax", .factor = 1, .first = NUDGE_RECORDED, .i = step->look, .count = 1};
+    *op = NULL;
+    if (kind == NUDGE_SOFTMAX) {
+        n.factor = part->factor;
+        n.i = step->look % C;
+        n.size = C;
+        n.numbers = tape->tensors[part->y].value + step->look - n.i;
+    } else if (kind != NUDGE_EACH || !nudge_of_each(tape, part, &n)) return 0;
+    *op = n.op;
+    return n.size <= NUDGE_NUMBERS && nudge_changes(&n, changes) ? n.size : 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* The numbers after the op: four settings, the count, then those of the row. */
+static bool read_nudge(char *text, Nudge *n, double *numbers) {
+    double given[5] = {0};
+    char *at = text + strcspn(text, " ");
+    if (*at) *at++ = '\0';
+    n->op = text;
+    for (int k = 0; k < 5 + NUDGE_NUMBERS; k++) {
+        char *end;
+        const double x = strtod(at, &end);
+        if (end == at) break;
+        at = end;
+        if (k < 5) given[k] = x;
+        else numbers[n->size++] = x;
+    }
+    if (!nudge_knows(n->op) || n->size == 0) return false;
+    n->factor = given[0];
+    n->first = given[2];
+    n->last = given[3];
+    if (!(given[1] >= 0 && given[1] < (double)n->size && given[4] >= 1)) return false;
+    if (given[4] * (double)n->size > NUDGE_NUMBERS || (find_op(n->op) && n->size > 1)) return false;
+    n->i = (int64_t)given[1];
+    n->count = (int64_t)given[4];
+    n->numbers = numbers;
+    return at[strspn(at, " \n")] == '\0';
+}
+
+char *nudge_answer(char *request) {
+    static double numbers[NUDGE_NUMBERS], changes[NUDGE_NUMBERS];
+    Nudge n = {.op = NULL};
+    char *json;
+    if (!read_nudge(request, &n, numbers))
+        return tensor_fail("a nudge is an op, its factor, a place, the first nudge and the last, "
+                           "how many, and numbers");
+    if (!nudge_changes(&n, changes)) return NULL;
+    FILE *file = data_open(&json);
+    if (!file) return NULL;
+    fprintf(file, "{\"nudge\":[");
+    for (int64_t m = 0; m < n.count * n.size; m++) {
+        const char *before = m > 0 ? "],[" : "[";
+        if (m % n.size > 0) before = ",";
+        if (isfinite(changes[m])) fprintf(file, "%s%.17g", before, changes[m]);
+        else fprintf(file, "%s\"NaN\"", before);
+    }
+    fprintf(file, "]]}");
+    data_close(file, json);
+    return json;
+}

@@ -1,0 +1,12 @@
+/* text.h - a lesson in the terminal: its steps, forward and backward, as on the page. */
+#ifndef TAPEHEAD_EXAMPLES_TEXT_H
+#define TAPEHEAD_EXAMPLES_TEXT_H
+
+#include "../page/json.h"
+
+/* Prints a lesson, whose tape check_tape has checked, on standard output: in colours where the
+ * terminal has them. On a terminal it shows a step at a time: Enter goes on, and the name of a step
+ * goes there. False after q, or with an error. */
+bool text_show(const Json *lesson);
+
+#endif
