@@ -41,12 +41,12 @@ $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(patsubst %,$(BUILD)/tests/test_%,attention_map charlm heads pronounce): $(COMMON)
 $(foreach program,charlm heads pronounce,$(eval $(BUILD)/tests/test_$(program): $(call parts,$(program))))
-$(patsubst %,$(BUILD)/tests/test_%,again experiments explain nudge play probe rule rule_box rule_card sources steps): $(COMMON) $(LESSONS)
+$(patsubst %,$(BUILD)/tests/test_%,again alloc_failure experiments explain nudge play probe rule rule_box rule_card sources steps): \
+    $(COMMON) $(LESSONS)
 $(patsubst %,$(BUILD)/tests/test_%,again nudge play probe rule rule_box rule_card sources): $(call objects,tests/suites/course/common_live.c)
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/page/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)
-$(BUILD)/tests/test_alloc_failure: $(call objects,$(call files,examples/explain/rules/rule_*.c) examples/common/mistakes.c examples/common/put_text.c) $(JSON)
 $(BUILD)/tests/test_exercises $(BUILD)/tests/test_forgeries: $(JSON)
 $(BUILD)/tests/test_forgeries: $(call objects,examples/exercises/marker/process.c examples/exercises/marker/filter.c)
 $(BUILD)/tests/test_scratch: $(JSON) $(call objects,examples/exercises/marker/submission.c)

@@ -19,8 +19,10 @@ enum { MOST_JSON = 1 << 23 }; /* bytes of the data of a page */
 FILE *data_open(char **string) {
     *string = tensor_error() ? NULL : malloc(MOST_JSON);
     FILE *file = *string ? fmemopen(*string, MOST_JSON, "w") : NULL;
-    if (!file) tensor_fail("out of memory");
-    return file;
+    if (file) return file;
+    free(*string);
+    *string = NULL;
+    return tensor_fail("out of memory");
 }
 
 FILE *data_reopen(char *string, char *at) {

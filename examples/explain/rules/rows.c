@@ -5,7 +5,6 @@
 #include "../../common/mistakes.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -232,6 +231,9 @@ static int put_formula(Maker *m, const RuleFormula *f, int n) {
 
 /* ---- a tree that fits ------------------------------------------------------------------------ */
 
+/* Is a formula the rule of a line? NO_MEMORY: nobody knows, and an error is pending. */
+typedef enum { NO_MEMORY, FITS_NOT, FITS } Fit;
+
 /* A gradient has the sizes of x: a larger one is summed, a smaller one copied; that of a move is
  * taken row by row. */
 static bool fit(Tree *tree, const Dims *x, bool moves) {
@@ -267,17 +269,15 @@ static bool has_numbers(const Tree *tree, const double *numbers, int64_t size, b
 }
 
 /* Is it the rule also of another dy? That of the tape can be 0. */
-static bool fits_jacobian(const RuledTape *tape, Tree *tree, const Part *p) {
+static Fit fits_jacobian(RuledTape *tape, Tree *tree, const Part *p) {
     const TapeTensor *x = &tape->tensors[p->x];
     const TapeTensor *y = &tape->tensors[p->y];
     int t = 0;
     while (t < tree->num_tables && !(tree->tables[t].is_gradient && tree->tables[t].tensor == p->y))
         t++;
-    double *dy = malloc((size_t)(x->size + y->size + 1) * sizeof *dy);
-    if (!dy || t == tree->num_tables) {
-        free(dy);
-        return false;
-    }
+    if (t == tree->num_tables) return FITS_NOT;
+    double *dy = memory_take(&tape->memory, x->size + y->size, sizeof *dy);
+    if (!dy) return NO_MEMORY;
     for (int64_t j = 0; j < y->size; j++) dy[j] = sin(1 + 2 * (double)j);
     double *dx = dy + y->size;
     for (int64_t i = 0; i < x->size; i++) {
@@ -289,8 +289,7 @@ static bool fits_jacobian(const RuledTape *tape, Tree *tree, const Part *p) {
     tree->tables[t].numbers = dy;
     const bool fits = has_numbers(tree, dx, x->size, false);
     tree->tables[t].numbers = own;
-    free(dy);
-    return fits;
+    return fits ? FITS : FITS_NOT;
 }
 
 /* A sum of copies, of products: one sum with more terms. */
@@ -318,75 +317,88 @@ static bool compute_own(RuledTape *tape, Tree *tree, int n, int above, bool *has
 }
 
 /* Keeps a tree that fits; its numbers must be these. */
-static Tree *keep(RuledTape *tape, Tree *tree, const TapeTensor *like, const double *numbers,
-                  bool forward, bool moves, const Part *part) {
+static Fit keep(RuledTape *tape, Tree *tree, const TapeTensor *like, const double *numbers,
+                bool forward, bool moves, const Part *part, Tree **kept) {
     const Dims dims = dims_of(like);
     bool has_main = forward; /* forward all sums are in the line */
-    if (!fit(tree, &dims, moves) || (part && !part->planted && !fits_jacobian(tape, tree, part)) ||
-        !has_numbers(tree, numbers, like->size, forward))
-        return NULL;
+    if (!fit(tree, &dims, moves)) return FITS_NOT;
+    const Fit fits = part && !part->planted ? fits_jacobian(tape, tree, part) : FITS;
+    if (fits != FITS) return fits;
+    if (!has_numbers(tree, numbers, like->size, forward)) return FITS_NOT;
     Tree *found = memory_take(&tape->memory, 1, sizeof *found);
-    if (found) *found = *tree;
-    return found && (forward || compute_own(tape, found, found->n - 1, -1, &has_main)) ? found
-                                                                                       : NULL;
+    if (!found) return NO_MEMORY;
+    *found = *tree;
+    if (!forward && !compute_own(tape, found, found->n - 1, -1, &has_main)) return NO_MEMORY;
+    *kept = found;
+    return FITS;
 }
 
-static Tree *try_formula(Maker m, const char *text, const RuleScope *scope, const TapeTensor *like,
-                         const double *numbers, bool forward) {
+static Fit try_formula(Maker m, const char *text, const RuleScope *scope, const TapeTensor *like,
+                       const double *numbers, bool forward, Tree **kept) {
     static RuleFormula f;
     static Tree tree;
     m.tree = &tree;
     tree.n = 0;
     tree.num_tables = 0;
-    if (!text || !rule_parse(&f, text, scope) || put_formula(&m, &f, f.n - 1) < 0) return NULL;
-    return keep(m.tape, &tree, like, numbers, forward, m.line->right_moves != NULL, m.part);
+    if (!text || !rule_parse(&f, text, scope)) return FITS_NOT;
+    if (put_formula(&m, &f, f.n - 1) < 0) return tensor_error() ? NO_MEMORY : FITS_NOT;
+    return keep(m.tape, &tree, like, numbers, forward, m.line->right_moves != NULL, m.part, kept);
 }
 
 /* Of an op without a row. */
-static Tree *find_each(Maker m, const RuleScope *scope) {
+static Fit find_each(Maker m, const RuleScope *scope, Tree **kept) {
     const TapeTensor *x = &m.tape->tensors[m.part->x];
     bool all_one = true;
     for (int64_t e = 0; e < m.part->by.begin[x->size]; e++)
         all_one = all_one && m.part->by.of[e].J == 1;
-    Tree *tree = all_one ? try_formula(m, "dy", scope, x, m.part->dx, false) : NULL;
-    return tree ? tree : try_formula(m, "dy * derivative", scope, x, m.part->dx, false);
+    Fit fits = all_one ? try_formula(m, "dy", scope, x, m.part->dx, false, kept) : FITS_NOT;
+    if (fits == FITS_NOT)
+        fits = try_formula(m, "dy * derivative", scope, x, m.part->dx, false, kept);
+    return fits;
 }
 
-static Tree *find_row(Maker m, int k, const RuleScope *scope, const TapeTensor *like,
-                      const double *numbers) {
+static Fit find_row(Maker m, int k, const RuleScope *scope, const TapeTensor *like,
+                    const double *numbers, Tree **kept) {
     const char *op = json_text(m.line->json, "op", "");
-    for (int i = 0; i < num_mistake_rows; i++) {
+    Fit fits = FITS_NOT;
+    for (int i = 0; i < num_mistake_rows && fits == FITS_NOT; i++) {
         const MistakeRow *row = &mistake_rows[i];
         if (row->id || k > 2 || !mistake_is_of(row, op)) continue;
-        Tree *tree =
-            try_formula(m, k < 0 ? row->forward : row->formula[k], scope, like, numbers, k < 0);
-        if (tree) return tree;
+        fits = try_formula(m, k < 0 ? row->forward : row->formula[k], scope, like, numbers, k < 0,
+                           kept);
     }
-    return NULL;
+    return fits;
 }
 
-void rows_of_line(RuledTape *tape, RuledLine *line) {
+static Fit find_rule(Maker m, const RuleScope *scope, Part *part) {
+    const TapeTensor *x = &m.tape->tensors[part->x];
+    const char *planted = json_text(part->planted, "tree", "");
+    m.part = part;
+    if (*planted) return try_formula(m, planted, scope, x, part->dx, false, &part->tree);
+    const Fit fits = find_row(m, part->k, scope, x, part->dx, &part->tree);
+    return fits == FITS_NOT ? find_each(m, scope, &part->tree) : fits;
+}
+
+bool rows_of_line(RuledTape *tape, RuledLine *line) {
     static RuleScope scope;
-    Maker m = {.tape = tape, .line = line};
+    const Maker m = {.tape = tape, .line = line};
     const TapeTensor *y = &tape->tensors[line->out];
     make_scope(tape, line, &scope);
-    line->tree = find_row(m, -1, &scope, y, y->value);
-    for (int i = 0; i < line->num_parts; i++) {
-        Part *part = &line->parts[i];
-        m.part = part;
-        const char *planted = json_text(part->planted, "tree", "");
-        if (*planted)
-            part->tree = try_formula(m, planted, &scope, &tape->tensors[part->x], part->dx, false);
-        else part->tree = find_row(m, part->k, &scope, &tape->tensors[part->x], part->dx);
-        if (!part->tree && !*planted) part->tree = find_each(m, &scope);
-    }
+    Fit fits = find_row(m, -1, &scope, y, y->value, &line->tree);
+    for (int i = 0; i < line->num_parts && fits != NO_MEMORY; i++)
+        fits = find_rule(m, &scope, &line->parts[i]);
+    return fits != NO_MEMORY;
 }
 
-Tree *rows_compose(RuledTape *tape, const Part *p, const Part *next) {
+bool rows_compose(RuledTape *tape, Part *p, const Part *next) {
     static Tree tree;
     Maker m = {.tape = tape, .dy = next->tree, .tree = &tree};
+    const Tree *own = p->tree;
     tree.n = 0;
     tree.num_tables = 0;
-    if (!p->tree || !next->tree || put_tree(&m, p->tree, p->y) < 0) return NULL;
-    return keep(tape, &tree, &tape->tensors[p->x], p->dx, false, false, NULL);
+    p->tree = NULL;
+    if (!own || !next->tree) return true;
+    if (put_tree(&m, own, p->y) < 0) return !tensor_error();
+    return keep(tape, &tree, &tape->tensors[p->x], p->dx, false, false, NULL, &p->tree) !=
+           NO_MEMORY;
 }

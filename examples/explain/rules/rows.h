@@ -6,10 +6,11 @@
 
 #include "rules.h"
 
-/* Sets line->tree and the tree of each part; NULL where no row fits. */
-void rows_of_line(RuledTape *tape, RuledLine *line);
-/* The rule of p, followed by that of the part `next`, which reads p's result; NULL if they are none
- * together. */
-Tree *rows_compose(RuledTape *tape, const Part *p, const Part *next);
+/* Sets line->tree and the tree of each part; where no row fits they stay NULL. False and an error
+ * without memory: a page with fewer rules would be another page. */
+bool rows_of_line(RuledTape *tape, RuledLine *line);
+/* p->tree becomes p's rule followed by that of the part `next`, which reads p's result; NULL if
+ * they are none together. False and an error without memory. */
+bool rows_compose(RuledTape *tape, Part *p, const Part *next);
 
 #endif

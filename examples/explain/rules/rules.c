@@ -160,7 +160,7 @@ static bool compose(RuledTape *tape, Jacobian *p, const Jacobian *next, int64_t 
 
 bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
     if (!compose(tape, &p->by, &next->by, tape->tensors[p->x].size)) return false;
-    p->tree = rows_compose(tape, p, next);
+    if (!rows_compose(tape, p, next)) return false;
     p->right = p->by;
     p->y = next->y;
     p->line = next->line;
@@ -170,7 +170,7 @@ bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
     p->is_odd = false;
     p->factor = 0;
     p->kind = p->tree ? RULE_EACH : RULE_GENERAL;
-    return !tensor_error();
+    return true;
 }
 
 /* Was x repeated in y? The shapes must fit, from the end, and J must agree. */
@@ -332,14 +332,15 @@ static bool read_part(RuledTape *tape, const RuledLine *line, Part *p, const Jso
     return p->rows.begin != NULL;
 }
 
-static void find_kinds(RuledTape *tape, RuledLine *line) {
+static bool find_kinds(RuledTape *tape, RuledLine *line) {
     bool any_planted = false;
     for (int i = 0; i < line->num_parts; i++) any_planted |= line->parts[i].planted != NULL;
     line->moves = find_moves(tape, line, false);
     line->right_moves = any_planted ? find_moves(tape, line, true) : line->moves;
-    rows_of_line(tape, line);
+    if (tensor_error() || !rows_of_line(tape, line)) return false;
     find_product(tape, line);
     for (int i = 0; i < line->num_parts; i++) find_kind(tape, line, &line->parts[i]);
+    return true;
 }
 
 static bool read_line(RuledTape *tape, int l, const Json *json, const Json *lesson) {
@@ -366,8 +367,7 @@ static bool read_line(RuledTape *tape, int l, const Json *json, const Json *less
         if (!read_part(tape, line, p, d, lesson)) return false;
     }
     tape->tensors[line->out].maker = l;
-    find_kinds(tape, line);
-    return !tensor_error();
+    return find_kinds(tape, line);
 }
 
 bool rules_read(RuledTape *tape, const Json *lesson) {

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../../examples/explain/page/recording.h"
 #include "../../../examples/explain/rules/rule_planted.h"
 #include "../common.h"
 
@@ -465,6 +466,24 @@ static bool attempt_rules(void *context, Outcome *outcome) {
     return done;
 }
 
+/* The page of a tape: without memory there is none, never one that knows fewer rules. */
+static bool attempt_page(void *context, Outcome *outcome) {
+    const Recording recording = {.title = "t", .idea = "", .command = "", .columns = ""};
+    Leaves *l = context;
+    tape_begin();
+    tape_keep_grads(true);
+    Tensor *y = ag_dropout(ag_softmax(ag_matmul(l->x, ag_transpose(l->w, 0, 1)), -1), 0.5);
+    Tensor *z = ag_relu(ag_sub(y, ag_scale(y, 3)));
+    bool done = ag_backward(ag_sum(ag_square(ag_add(z, ag_exp(y)))));
+    char *page = done ? recording_as_json(&recording) : NULL;
+    double hash = 0;
+    for (const char *c = page; c && *c; c++) hash = fmod(hash * 31 + *c, 1e9 + 7);
+    if (page) outcome->number[outcome->n++] = hash;
+    free(page);
+    tape_end();
+    return page != NULL;
+}
+
 static bool attempt_gradcheck(void *context, Outcome *outcome) {
     Leaves *l = context;
     const Generator before = *tensor_generator_current();
@@ -485,6 +504,7 @@ static const Work tape_work[] = {
     {"a function of a program", prepare_leaves, attempt_function, inspect_leaves, clean_leaves},
     {"gradcheck", prepare_leaves, attempt_gradcheck, inspect_leaves, clean_leaves},
     {"rules of a reader", prepare_leaves, attempt_rules, inspect_leaves, clean_leaves},
+    {"a page", prepare_leaves, attempt_page, NULL, clean_leaves},
     {"a tape as JSON", prepare_json, attempt_json, inspect_json, clean_json},
 };
 
