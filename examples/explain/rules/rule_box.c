@@ -71,11 +71,32 @@ static const char *exercise_of(const char *op) {
     return "";
 }
 
+/* The known mistakes that fit there, in the lesson's names. */
+static bool write_mistakes(const Planting *p, const PlantedUse *use, const bool *wrong,
+                           FILE *file) {
+    const char *before = "";
+    char said[320];
+    Tensor *kept = NULL;
+    for (int m = 0; m < num_mistake_rows && !tensor_error(); m++) {
+        if (!wrong[m]) continue;
+        planted_say_formula(p, use, &kept, mistake_rows[m].formula[use->k], said);
+        fprintf(file, "%s{\"id\":", before);
+        json_write_string(file, mistake_rows[m].id);
+        json_write_member(file, "formula", said);
+        putc('}', file);
+        before = ",\n";
+    }
+    tensor_release(kept);
+    return !tensor_error();
+}
+
 static bool write_place(const Planting *p, int i, int k, FILE *file) {
     TapeLine line;
     char name[3 * RULE_NAME];
-    const char *formula = planted_right_formula(i, k);
-    if (tensor_error()) return false;
+    const PlantedUse use = {.line = i, .k = k};
+    bool *wrong = calloc((size_t)num_mistake_rows, sizeof *wrong);
+    if (!wrong) return tensor_fail("out of memory for a rule");
+    const char *formula = planted_known(i, k, wrong);
     planted_name(p, i, k, name);
     fprintf(file, "{\"line\":%d,\"input\":%d", i, k);
     json_write_member(file, "name", name);
@@ -83,8 +104,11 @@ static bool write_place(const Planting *p, int i, int k, FILE *file) {
     tape_line(i, &line);
     json_write_member(file, "exercise", exercise_of(line.op));
     fprintf(file, ",\"names\":[");
-    const bool done = write_names(p, i, file);
+    bool done = !tensor_error() && write_names(p, i, file);
+    fprintf(file, "],\n\"mistakes\":[");
+    done = done && write_mistakes(p, &use, wrong, file);
     fprintf(file, "]}");
+    free(wrong);
     return done && !tensor_error();
 }
 

@@ -466,8 +466,8 @@ bool rule_judge(Planting *p) {
     return true;
 }
 
-/* The formula, if it is wrong for input k of line i, which has no hook; for NULL, a right one. */
-static const char *wrong_or_right(int i, int k, const char *formula) {
+/* Sees what is asked of a trial of input k of line i, which has no hook. */
+static const char *try_line(int i, int k, const char *(*ask)(Trial *, void *), void *of) {
     TapeLine shown;
     const char *found = NULL;
     PlantedRule *rule = calloc(1, sizeof *rule);
@@ -480,19 +480,33 @@ static const char *wrong_or_right(int i, int k, const char *formula) {
     line.moves = done && planted_moves(shown.op);
     done = done && prepare(&t);
     for (int d = 0; d < DRAWS && done; d++) done = by_line(&t, t.dy[d], t.right[d]);
-    if (done && !formula) found = right_formula(&t);
-    else if (done && is_wrong(&t, formula)) found = formula;
+    if (done) found = ask(&t, of);
     end(&t);
     tensor_release(rule->kept);
     free(rule);
     return found;
 }
 
-const char *planted_right_formula(int i, int k) { return wrong_or_right(i, k, NULL); }
+/* of: a bool for each row. */
+static const char *find_known(Trial *t, void *of) {
+    bool *wrong = of;
+    for (int i = 0; i < num_mistake_rows; i++) {
+        const MistakeRow *m = &mistake_rows[i];
+        const char *formula = m->id ? planted_formula_of(m, &t->use) : NULL;
+        wrong[i] = formula && is_wrong(t, formula);
+    }
+    return right_formula(t);
+}
+
+const char *planted_known(int i, int k, bool *wrong) { return try_line(i, k, find_known, wrong); }
+
+static const char *wrong_formula(Trial *t, void *of) { return is_wrong(t, of) ? of : NULL; }
 
 bool planted_is_wrong(const Planting *p, int i, int k, const char *formula) {
     PlantedLine *line = planted_line(p, i);
+    char text[RULE_TEXT + 1];
+    snprintf(text, sizeof text, "%s", formula);
     if (line && !tape_register_hook(i, NULL, NULL)) return false;
-    const bool wrong = wrong_or_right(i, k, formula) != NULL;
+    const bool wrong = try_line(i, k, wrong_formula, text) != NULL;
     return (!line || planted_hook_on(line)) && wrong;
 }

@@ -79,10 +79,12 @@ void rule_write(const Planting *planting, FILE *file);
  * error without memory. */
 bool rule_write_right(Planting *planting, FILE *file);
 /* Writes ,"places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
- * "exercise":"04_softmax","names":[{"name":"dA","is":"dy"}, ...]}, ...], one for each gradient that
- * a rule can compute. name: for rule_plant; formula: a right one, "" if none is known; exercise:
+ * "exercise":"04_softmax","names":[{"name":"dA","is":"dy"}, ...],
+ * "mistakes":[{"id":"no_sum","formula":"A * dA"}, ...]}, ...], one for each gradient that a rule
+ * can compute. name: for rule_plant; formula: a right one, "" if none is known; exercise:
  * "04_softmax", where the same backward is written in C, or ""; is: "dy", "y", "input", with
- * "input":k, "number", with its value, or "table". */
+ * "input":k, "number", with its value, or "table"; mistakes: those that fit the line, in the
+ * lesson's names, with their id, or "". */
 bool rule_write_places(const Planting *planting, FILE *file);
 /* Are all planted rules right, as far as they are judged? */
 bool rule_all_right(const Planting *planting);

@@ -39,8 +39,9 @@ typedef struct {
 bool planted_hook_on(PlantedLine *line);
 
 /* rule_judge.c: a right formula for the gradient of input k of line i, in the names of the op's
- * call; NULL if none is known, or with an error if memory is out. The line must have no hook. */
-const char *planted_right_formula(int i, int k);
+ * call; NULL if none is known, or with an error if memory is out. wrong: which rows of mistakes.def
+ * are formulas that fit there, and are wrong. The line must have no hook. */
+const char *planted_known(int i, int k, bool *wrong);
 /* Is this formula, in the same names, wrong there? The line may have a hook. */
 bool planted_is_wrong(const Planting *planting, int i, int k, const char *formula);
 /* Of numbers, an element of a random kind: from -1.5 to -0.5 and from 0.5 to 1.5, by a generator of

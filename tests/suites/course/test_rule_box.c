@@ -109,6 +109,33 @@ LOOP_TEST(places_of_a_lesson, COUNT(lessons)) {
     ask_no_more();
 }
 
+/* Each known mistake of a place can be planted there as it stands, and is said to be that one. */
+LOOP_TEST(mistakes_of_a_lesson, COUNT(lessons)) {
+    static char rules[300][3 * RULE_NAME + 100], ids[300][RULE_NAME];
+    int n = 0;
+    get(format("lesson %s\nbox 1", lessons[_i]));
+    for (const Json *place = json_get(box, "places")->first; place; place = place->next)
+        for (const Json *m = json_get(place, "mistakes")->first; m; m = m->next, n++) {
+            ck_assert_int_lt(n, COUNT(rules));
+            snprintf(rules[n], sizeof rules[n], "%s: %s", json_text(place, "name", ""),
+                     json_text(m, "formula", ""));
+            snprintf(ids[n], sizeof ids[n], "%s", json_text(m, "id", "-"));
+            for (int i = 0; i < n; i++) ck_assert_str_ne(rules[i], rules[n]);
+        }
+    ck_assert_int_gt(n, 15);
+    for (int i = 0; i < n; i++) {
+        get(format("lesson %s\nbox 1\nrule %s", lessons[_i], rules[i]));
+        ck_assert_msg(box != NULL, "%s: %s", rules[i], json_text(tree, "error", ""));
+        const Json *rule = json_get(box, "planted")->first;
+        while (strcmp(json_text(rule, "rule", ""), rules[i]) != 0) rule = rule->next;
+        ck_assert_msg(strcmp(json_text(rule, "verdict", ""), "wrong") == 0, "%s", rules[i]);
+        ck_assert_msg(strcmp(json_text(rule, "mistake", "-"), ids[i]) == 0, "%s: %s, %s", rules[i],
+                      ids[i], json_text(rule, "mistake", "-"));
+        ck_assert(*json_text(rule, "why", "") && *json_text(rule, "question", ""));
+    }
+    ask_no_more();
+}
+
 /* The names of a line are names of a formula. */
 TEST(names_of_a_place) {
     char names[40][RULE_NAME];
