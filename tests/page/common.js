@@ -12,6 +12,15 @@ const go = async hash => {
     await wait();
 };
 
+/* Lines of algebra, each with its reason. */
+function lookAlgebra(box, lines) {
+    const said = text => el("p", {}, prose(text)).textContent, bare = text => text.replace(/\s/g, "");
+    const texts = [...box.querySelectorAll(".why")].map(why => why.textContent), pieces = [...box.children].filter(each => each.className !== "why");
+    expect(texts.join() === lines.map(({ why }) => said(why)).join(), `${where()}: the reasons are ${texts}`);
+    const shown = pieces.map(each => each.textContent).join(""), wanted = lines.map(({ line }) => said(line.replace(/[<>[\]]/g, ""))).join("");
+    expect(bare(shown) === bare(wanted), `${where()}: the lines are ${shown}`);
+}
+
 /* On to the rule of a step that begins with a nudge. */
 function toRule() {
     for (let looks = 0; looks < 3 && $("#step .nudged"); looks++) press("ArrowRight");

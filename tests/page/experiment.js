@@ -4,7 +4,7 @@ const written10 = text => text.replace(/−/g, "-").replace(/^(\d)·10⁻(.*)$/,
     .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹]/g, c => "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c)).replace(/e-(\d)$/, "e-0$1");
 const button = () => $("#words .try"), slider = () => $("#try-at");
 
-function lookAt({ rows, columns, kinds, positions }, n) {
+function lookAt({ rows, columns, kinds, positions, algebra = [] }, n) {
     slider().value = String(n);
     slider().dispatchEvent(new Event("input"));
     const cells = all(".tried tbody td"), { label, cells: wanted } = positions[n];
@@ -13,12 +13,14 @@ function lookAt({ rows, columns, kinds, positions }, n) {
     cells.forEach((cell, i) => expect(kinds[i % columns.length] !== "s" || !wanted[i] || Math.abs(Number(cell.style.getPropertyValue("--share")) - (Number(wanted[i]) || 0)) < 0.001,
         `${where()}, ${label}: ${wanted[i]} has another bar`));
     const said = positions.slice(0, n + 1).map(({ says }) => says).filter(Boolean).pop();
-    expect($("#step > .text").textContent === el("p", {}, prose(said)).textContent, `${where()}, ${label}: it says ${$("#step > .text").textContent}`);
+    const end = $("#step > .text, #step > .algebra");
+    if (algebra.length) lookAlgebra(end, algebra);
+    else expect(end.textContent === el("p", {}, prose(said)).textContent, `${where()}, ${label}: it says ${end.textContent}`);
     expect(all(".tried tbody th").length === rows.length, `${where()}: it has other rows`);
     expect(!/infinity/.test($("#step").textContent), `${where()}: -infinity is not set as a formula is`);
     lookWide();
     for (const each of all("#step > *, #words > *")) if (each.getBoundingClientRect().right > innerWidth + 1) report.wide.push(`${where()}: ${each.className} is too wide`);
-    const { bottom } = $("#step > .text").getBoundingClientRect();
+    const { bottom } = end.getBoundingClientRect();
     expect(innerWidth < 1100 || bottom + scrollY <= innerHeight, `${where()}, ${label}: it ends at ${(bottom + scrollY).toFixed(0)} of ${innerHeight}`);
 }
 

@@ -120,6 +120,7 @@ def sabotages():
         **{what: ("card", change) for what, change in card.SABOTAGE.items()},
         **{what: ("rules", change) for what, change in rulebox.SABOTAGE.items()},
         'an experiment shows another position': ("experiments", lambda s: s.replace('positions[n].cells)', 'positions[0].cells)')),
+        'an experiment has no reasons': ("experiments", lambda s: s.replace('algebra ? drawAlgebra(algebra) : says', 'algebra ? drawAlgebra(algebra.slice(1)) : says')),
         'an experiment says what it said at first': ("experiments", lambda s: s.replace('positions.slice(0, n + 1)', 'positions.slice(0, 1)')),
         'the bars of an experiment are another share': ("experiments", lambda s: s.replace('"--share": share.toFixed(3)', '"--share": "0.5"')),
         'an experiment spells -infinity': ("experiments", lambda s: s.replace('.replace(/-infinity\\b/g, "−∞")', '')),

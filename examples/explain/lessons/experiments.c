@@ -34,6 +34,10 @@ void experiment_column(Experiment *x, char kind, const char *name) {
     snprintf(x->column[x->columns++], sizeof *x->column, "%s", name);
 }
 
+void experiment_line(Experiment *x, const char *line, const char *why) {
+    algebra_add(&x->algebra, line, why);
+}
+
 /* Writes ,"key":["a","b"] */
 static void write_names(FILE *file, const char *key, char (*names)[32], int n) {
     fprintf(file, ",\"%s\":[", key);
@@ -53,6 +57,7 @@ static void write_head(const Experiment *x, bool is_first) {
     write_names(x->file, "rows", (char(*)[32])x->row, x->rows);
     write_names(x->file, "columns", (char(*)[32])x->column, x->columns);
     json_write_member(x->file, "kinds", x->kinds);
+    algebra_write(x->file, &x->algebra);
     fprintf(x->file, ",\"positions\":[");
 }
 

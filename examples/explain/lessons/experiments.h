@@ -22,12 +22,13 @@
  * position is left out. In the data of the page, texts with names between backquotes:
  *
  *     {"at":"b2.0","title":...,"lead":...,"knob":"d","start":2,"rows":[...],"columns":[...],
- *      "kinds":"n","positions":[{"label":"1","cells":["0.97"],"says":...}, ...]}
+ *      "kinds":"n","algebra":[...],"positions":[{"label":"1","cells":["0.97"],"says":...}, ...]}
  *
  * cells: row by row. says is left out where it is that of the position before. */
 #ifndef TAPEHEAD_EXAMPLES_EXPERIMENTS_H
 #define TAPEHEAD_EXAMPLES_EXPERIMENTS_H
 
+#include "../steps/algebra.h"
 #include "tell.h"
 
 enum { EXPERIMENT_TAKES = 6, EXPERIMENT_ROWS = 8, EXPERIMENT_COLUMNS = 9 };
@@ -48,11 +49,12 @@ struct Experiment {
     const ExperimentKind *kind;
     const Lesson *lesson;            /* closed; its options, words and padding are still there */
     Tensor *taken[EXPERIMENT_TAKES]; /* copies of what it takes, without a gradient */
-    char at[STEP_NAME];              /* its step, "b3.0"; "": there is no such step */
     FILE *file;
+    int start, rows, columns, positions, cells; /* written so far */
+    Algebra algebra;
+    char at[STEP_NAME]; /* its step, "b3.0"; "": there is no such step */
     char lead[400], knob[80], said[400];
     char row[EXPERIMENT_ROWS][32], column[EXPERIMENT_COLUMNS][32], kinds[EXPERIMENT_COLUMNS + 1];
-    int start, rows, columns, positions, cells; /* written so far */
 };
 
 /* What it is about, and what the slider moves; start: the position at the beginning. */
@@ -62,10 +64,12 @@ void experiment_lead(Experiment *x, int start, const char *knob, const char *lea
  * places such as "cat 3", of which those with one word get one shade. */
 void experiment_row(Experiment *x, const char *name);
 void experiment_column(Experiment *x, char kind, const char *name);
+/* Why the numbers are as they are, at all positions: lines under the table (algebra.h). */
+void experiment_line(Experiment *x, const char *line, const char *why);
 /* A position: its label, then all cells, row by row, then what is to be said. */
 TELLS(2, 3) void experiment_position(Experiment *x, const char *label, ...);
 void experiment_number(Experiment *x, double number, int decimals);
 TELLS(2, 3) void experiment_cell(Experiment *x, const char *text, ...);
-TELLS(2, 3) void experiment_says(Experiment *x, const char *text, ...);
+TELLS(2, 3) void experiment_says(Experiment *x, const char *text, ...); /* "": nothing */
 
 #endif

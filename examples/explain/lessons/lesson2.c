@@ -270,10 +270,18 @@ static double middle_length(Tensor *x) {
     return sorted ? lesson_element(sorted, tensor_numel(sorted) / 2) : (double)NAN;
 }
 
-/* A row of the table: the usual size of scores, the largest weight of a row, and the length of
- * their gradient; dy arrives, with the length 1. */
-static void measure(Experiment *x, const Tensor *scores, Tensor *dy) {
-    Tensor *z = ag_requires_grad(tape_own(tensor_clone(scores)));
+/* Two digits that count: 0.15, 0.0026. */
+static void write_length(Experiment *x, double length) {
+    const bool is_small = length > 0 && length < 0.1;
+    experiment_number(x, length, is_small ? 1 - (int)floor(log10(length)) : 2);
+}
+
+/* A row of the table: the usual size of scores, the largest weight of a row, and the length of the
+ * gradient, of the scores and of a query; dy arrives, with the length 1.
+ * q (R, 1, d), k (R, K, d), dy (R, 1, K) */
+static void measure(Experiment *x, const Tensor *queries, Tensor *k, double factor, Tensor *dy) {
+    Tensor *q = ag_requires_grad(tape_own(tensor_clone(queries)));
+    Tensor *z = ag_retain_grad(ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), factor));
     Tensor *a = ag_softmax(z, -1);
     Tensor *length = ag_sqrt(ag_sum_dims(ag_square(dy), AXES(-1), true));
     ag_backward_from(a, ag_div(dy, length));
@@ -281,59 +289,52 @@ static void measure(Experiment *x, const Tensor *scores, Tensor *dy) {
     if (tensor_error()) return;
     experiment_number(x, tensor_norm(z) / sqrt((double)tensor_numel(z)), 2);
     experiment_number(x, tensor_item(largest), 2);
-    experiment_number(x, middle_length(z->grad), 2);
+    write_length(x, middle_length(z->grad));
+    write_length(x, middle_length(q->grad));
 }
 
-static void say_of_root(Experiment *x, int d) {
-    const char *root = show(sqrt(d));
-    if (d == 1)
-        experiment_says(x, "A score is one product here, and there is nothing to divide by.");
-    else if (d < 16)
-        experiment_says(
-            x,
-            "A score adds %d products, some positive and some negative, so its usual size is near "
-            "sqrt(%d) = %s, not near %d. Divided by d it is near 1 / %s, and the weights become "
-            "more alike.",
-            d, d, root, d, root);
-    else
-        experiment_says(
-            x,
-            "A score adds products of both signs: its size is near sqrt(%d) = %s, not near %d. The "
-            "larger, the more softmax decides for one key, and the less gradient comes through. "
-            "Divided by d it is near 1 / %s: all weights become alike, nothing is chosen. Divided "
-            "by the root, nothing changes with d.",
-            d, root, d, root);
-}
-
-static void run_root(Experiment *x) {
-    enum { ROWS = 64, KEYS = 6, MOST = 256 };
+static void head_of_root(Experiment *x) {
     experiment_lead(
-        x, 2, "`d`",
-        "Random queries and keys of `d` numbers, 6 keys for each query. Softmax reads the scores "
-        "`S`, or divides them first. How large are they, and how large is the largest weight? "
-        "The gradient: its length at the input of softmax (median row), for a `dA` of length 1.");
+        x, 8, "`d`",
+        "Random queries and keys of `d` numbers, 6 keys for each query; `dA` has the length 1. "
+        "Softmax reads the scores `S`, or divides them first. How long is the gradient `dz` of a "
+        "row of its scores, and how long is `dq`, that of the query (median row)? `dz` alone does "
+        "not tell: there `S` / d looks best.");
     experiment_row(x, "`S`");
     experiment_row(x, "`S` / sqrt(d)");
     experiment_row(x, "`S` / d");
     experiment_column(x, 'n', "usual size");
     experiment_column(x, 's', "largest weight");
-    experiment_column(x, 's', "gradient");
+    experiment_column(x, 's', "length of `dz`");
+    experiment_column(x, 's', "length of `dq`");
+    experiment_line(x, "d products add up to a size of sqrt(d)",
+                    "Of both signs, they partly cancel: variances add, 1 + 1 + ... is d.");
+    experiment_line(x, "`dq` = c (`dz_0` `k_0` + `dz_1` `k_1` + ...)",
+                    "The factor of the scores is c, and a key has the length sqrt(d).");
+    experiment_line(x, "c = 1 / sqrt(d): `dq` is about as long as `dz`",
+                    "With 1 / d it sinks; with c = 1 one key takes all, and `dz` is near 0.");
+}
+
+static void run_root(Experiment *x) {
+    enum { ROWS = 64, KEYS = 6, MOST = 256 };
+    head_of_root(x);
     tensor_manual_seed(1);
-    Tensor *q = tensor_randn(SHAPE(ROWS, 1, MOST));
-    Tensor *k = tensor_randn(SHAPE(ROWS, KEYS, MOST));
+    Tensor *queries = tensor_randn(SHAPE(ROWS, 1, MOST));
+    Tensor *keys = tensor_randn(SHAPE(ROWS, KEYS, MOST));
     Tensor *dy = tensor_randn(SHAPE(ROWS, 1, KEYS));
     for (int64_t d = 1; d <= MOST && !tensor_error(); d *= 2) {
         tape_begin();
-        Tensor *s = ag_bmm(ag_slice(q, 2, 0, d), ag_transpose(ag_slice(k, 2, 0, d), 1, 2));
+        Tensor *q = ag_slice(queries, 2, 0, d);
+        Tensor *k = ag_slice(keys, 2, 0, d);
         experiment_position(x, "%d", (int)d);
-        measure(x, s, dy);
-        measure(x, ag_scale(s, 1 / sqrt((double)d)), dy);
-        measure(x, ag_scale(s, 1 / (double)d), dy);
-        say_of_root(x, (int)d);
+        measure(x, q, k, 1, dy);
+        measure(x, q, k, 1 / sqrt((double)d), dy);
+        measure(x, q, k, 1 / (double)d, dy);
+        experiment_says(x, "%s", "");
         tape_end();
     }
-    tensor_release(q);
-    tensor_release(k);
+    tensor_release(queries);
+    tensor_release(keys);
     tensor_release(dy);
 }
 

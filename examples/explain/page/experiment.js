@@ -24,7 +24,7 @@ const drawWordsOfTry = ({ lead }) => [el("p", { class: "text" }, prose(lead)),
     button("back to the step", () => tryOut(false), { class: "try" })];
 
 function drawExperiment(box) {
-    const { title, knob, start, positions } = experimentAt(stepNow()), table = el("div", { class: "tried" }),
+    const { title, knob, start, positions, algebra } = experimentAt(stepNow()), table = el("div", { class: "tried" }),
         says = el("p", { class: "text", role: "status" }), label = el("output");
     const slider = el("input", { type: "range", id: "try-at", min: "0", max: String(positions.length - 1),
         value: String(state.trying < 0 ? start : state.trying), oninput: () => show(Number(slider.value)) });
@@ -33,10 +33,10 @@ function drawExperiment(box) {
         label.textContent = typeset(positions[n].label);
         slider.setAttribute("aria-valuetext", label.textContent);
         fill(table, drawTried(experimentAt(stepNow()), positions[n].cells));
-        fill(says, prose(positions.slice(0, n + 1).findLast(each => each.says).says));
+        fill(says, prose(positions.slice(0, n + 1).findLast(each => each.says)?.says));
     }
     fill(box, el("div", { class: "rule" }, el("h2", {}, prose(title))),
-        el("label", { class: "slides" }, prose(knob), slider, label), table, says);
+        el("label", { class: "slides" }, prose(knob), slider, label), table, algebra ? drawAlgebra(algebra) : says);
     show(Number(slider.value));
 }
 

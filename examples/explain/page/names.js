@@ -35,6 +35,14 @@ const shortened = name => (/ /.test(name) && state.lesson?.tape.tensors.find(t =
 const prose = text => (text || "").split("`").map((piece, n) =>
     (n % 2 === 0 ? typeset(piece) : /^(build\/|--)/.test(piece) ? el("code", {}, piece) : nameEl(shortened(piece))));
 
+/* Lines of algebra (algebra.h): the left side, the right side, and why the line follows. */
+const drawAlgebra = lines => el("div", { class: "algebra" }, lines.flatMap(({ line, why }) => {
+    const [, left, right] = /^(.*?=) (.*)$/.exec(line) || [line, line, ""], marks = { "<": piece => el("u", {}, prose(piece.slice(1, -1))),
+        "[": piece => el("span", { class: "mean" }, prose(piece.slice(1, -1))) };
+    return [el("span", { class: right ? "" : "all" }, prose(left)), right && el("span", {}, right.split(/(<.*?>|\[.*?\])/).map(piece => marks[piece[0]]?.(piece) ?? prose(piece))),
+        el("span", { class: "why" }, prose(why))];
+}));
+
 const listed = list => list.flatMap((item, n) => [n ? ", " : "", item]);
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */

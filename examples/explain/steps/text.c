@@ -9,6 +9,7 @@
 #include "../../common/utf8.h"
 #include "../lessons/again.h"
 #include "../rules/card.h"
+#include "algebra.h"
 #include "sentences.h"
 #include "tables.h"
 #include "worked.h"
@@ -310,6 +311,20 @@ static void print_position(const Json *experiment, const Json *position, int lab
     if (says) print_paragraph(says, TERMINAL_MARGIN + label + 2);
 }
 
+/* "dK' = Q' dS      S = Q K'": why a line follows stands at its right, or under it. */
+static void print_why_line(const char *line, const char *why) {
+    enum { WHY = 46 };
+    char plain[ALGEBRA_TEXT] = "";
+    for (const char *c = line; *c; c++)
+        if (!strchr("`<>", *c)) put_text(plain, sizeof plain, "%c", *c);
+    const int used = TERMINAL_MARGIN + utf8_text_columns(plain);
+    const bool fits = *why && used < WHY && WHY + width_of(why) <= TERMINAL_WIDTH;
+    printf("%*s%s", TERMINAL_MARGIN, "", plain);
+    if (fits) printf("%*s", WHY - used, "");
+    else putchar('\n');
+    if (*why) print_paragraph(why, fits ? 0 : TERMINAL_MARGIN + 4);
+}
+
 static void print_experiment(const Json *experiment) {
     const Json *positions = json_first(experiment, "positions");
     int label = 0;
@@ -324,6 +339,9 @@ static void print_experiment(const Json *experiment) {
                 TERMINAL_MARGIN + label + 2 + widest_of(json_first(experiment, "rows")));
     for (const Json *position = positions; position; position = position->next)
         print_position(experiment, position, label);
+    const Json *line = json_first(experiment, "algebra");
+    for (; line; line = line->next)
+        print_why_line(json_text(line, "line", ""), json_text(line, "why", ""));
     putchar('\n');
 }
 
