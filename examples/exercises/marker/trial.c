@@ -94,6 +94,11 @@ static void explain_compiler(Trial *trial, const Exercise *e, const Place *place
         end(trial, TRIAL_NO_COMPILE, "the compiler did not end");
 }
 
+/* An #include that is not there is no function's: of this file none can be compiled. */
+static bool lacks_header(const char *messages) {
+    return strstr(messages, "compilation terminated.") || strstr(messages, "file not found");
+}
+
 void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
     enum { MESSAGES = 1 << 18 };
     char folder[PATH_SIZE];
@@ -128,7 +133,7 @@ void trial_compile(Trial *trial, const Exercise *e, const Place *place) {
     ProcessResult result = e->file && place->whole ? place_link_whole(place, e, messages, MESSAGES)
                                                    : place_compile(place, e, messages, MESSAGES);
     for (int less = 1; e->file && result.end == PROCESS_ENDED && result.status != 0; less++) {
-        if (!scratch_write_less(place, e, less)) break;
+        if (lacks_header(messages) || !scratch_write_less(place, e, less)) break;
         result = place_compile(place, e, messages, MESSAGES);
     }
     trial->static_bytes = place_static_bytes(place, e);

@@ -223,6 +223,9 @@ static const Edit constructor[] = {
     {"void softmax_forward",
      "__attribute__((constructor)) void first(void) { exit(0); }\nvoid softmax_forward", 100},
     {NULL, NULL, 0}};
+/* Of a file that lacks a header no function can be compiled. */
+static const Edit header[] = {{"#include <math.h>", "#include <math.h>\n#include \"mine.h\"", 100},
+                              {NULL, NULL, 0}};
 /* An op that calls another one behind it gets the student's own, and not the right one: here it is
  * empty. */
 static const Edit later[] = {
@@ -235,7 +238,8 @@ static const Edit later[] = {
      "void matmul_backward(Matrix *y) { y->heads = 1; mix_backward(y); return;", 10},
     {"void mix_backward(Matrix *y) {", "void mix_backward(Matrix *y) { return;", 5},
     {NULL, NULL, 0}};
-static const Edit *const edits[] = {syntax, harmless, structure, forgeries, constructor, later};
+static const Edit *const edits[] = {syntax,    harmless,    structure, header,
+                                    forgeries, constructor, later};
 
 LOOP_TEST(edits_cost_their_own_function, sampled(COUNT(edits), COUNT(edits))) {
     int points = 100;
