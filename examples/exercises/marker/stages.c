@@ -28,6 +28,7 @@ static struct {
     int stages;
     Numbers mine;    /* the student's */
     unsigned follow; /* bit k: stage k is set to the student's numbers */
+    bool unfinished; /* the student's function never writes to some output */
 } recorder;
 
 static bool is_same_place(const Shown *a, const Shown *b) {
@@ -115,6 +116,24 @@ static Verdict compare_stage(int k, Shown *first, double *should) {
     return verdict;
 }
 
+/* A place of stage k that the student does not show; NULL if there is none. */
+static const Shown *not_shown(int k) {
+    for (int i = 0; i < recorder.n; i++)
+        if (stage_named(recorder.number[i].name) == k && !find(recorder.mine, &recorder.number[i]))
+            return &recorder.number[i];
+    return NULL;
+}
+
+/* Has the student set a number of stage k? */
+static bool is_filled(int k) {
+    for (int i = 0; i < recorder.mine.n; i++) {
+        const double value = recorder.mine.number[i].value;
+        if (stage_named(recorder.mine.number[i].name) == k && value != 0 && !isnan(value))
+            return true;
+    }
+    return false;
+}
+
 static bool is_same_output(const Exercise *e, const Call *mine, const Call *right, int k) {
     const double *a = mine->array[k];
     const double *b = right->array[k];
@@ -145,15 +164,21 @@ static int count_fitting(const Exercise *e, const Call *mine, int k, unsigned fo
 typedef struct {
     Shown number;
     double should;
+    Shown lacks;         /* a place where it is not shown, if it has indices */
     int followed, apart; /* in so many calls: what follows is made of it, or is right without it */
     int call;            /* on this one it is wrong, and an output, if there is one */
     bool seen;           /* so it is */
-    bool shown, differs;
+    bool shown, differs, filled;
 } Known;
 
 /* What is shown wrong may be shown too early, or be a convention: then it is left out. */
-static bool is_wrong(const Known *k) { return k->differs && k->followed >= k->apart; }
-static bool is_apart(const Known *k) { return k->differs && k->followed < k->apart; }
+static bool is_unwritten(const Known *k) {
+    return recorder.unfinished && k->shown && k->differs && !k->filled;
+}
+static bool is_wrong(const Known *k) {
+    return k->differs && (k->followed >= k->apart || is_unwritten(k));
+}
+static bool is_apart(const Known *k) { return k->differs && !is_wrong(k); }
 static bool is_right(const Known *k) { return k->shown && !k->differs; }
 static bool is_hidden(const Known *k) { return !k->shown; }
 
@@ -181,9 +206,12 @@ static void look_at_call(const Exercise *e, const Call *mine, const Call *right,
         double should = 0;
         if (!run(e, e->source, mine, follow, &copy)) return;
         const Verdict verdict = compare_stage(k, &number, &should);
+        const Shown *lacks = verdict == FOLLOWS ? not_shown(k) : NULL;
         call_free(&copy);
         if (verdict != NOT_SHOWN) known[k].shown = true;
+        if (lacks && !known[k].lacks.indices) known[k].lacks = *lacks;
         if (verdict != DIFFERS) continue;
+        known[k].filled = known[k].filled || is_filled(k);
         const int with = count_fitting(e, mine, k, follow | 1U << k);
         const int without = count_fitting(e, mine, k, follow);
         known[k].followed += with > without;
@@ -233,14 +261,29 @@ static int list(const Exercise *e, const Known *known, int from, int to, bool (*
     return n;
 }
 
+/* "ds[0][2]" */
+static void put_place(const Shown *number, char *text, size_t size) {
+    put_text(text, size, "%s", number->name);
+    for (int i = 0; i < number->indices; i++) put_text(text, size, "[%d]", number->at[i]);
+}
+
 static void say_number(const Known *known, char *text, size_t size) {
     char is[32], should[32];
     number_signed(is, known->number.value, 6);
     number_signed(should, known->should, 6);
-    put_text(text, size, " Your %s", known->number.name);
-    for (int i = 0; i < known->number.indices; i++)
-        put_text(text, size, "[%d]", known->number.at[i]);
+    put_text(text, size, " Your ");
+    put_place(&known->number, text, size);
     put_text(text, size, " is %s, should be %s.", is, should);
+}
+
+/* What is right where it is shown, and not shown everywhere. */
+static void say_lacking(const Known *known, int stages, char *text, size_t size) {
+    int k = 0;
+    while (k < stages && !(is_right(&known[k]) && known[k].lacks.indices)) k++;
+    if (k == stages) return;
+    put_text(text, size, ", but ");
+    put_place(&known[k].lacks, text, size);
+    put_text(text, size, " is never shown");
 }
 
 static void say(const Exercise *e, const Known *known, int first, Finding *f) {
@@ -251,14 +294,21 @@ static void say(const Exercise *e, const Known *known, int first, Finding *f) {
     int n = list(e, known, 0, stages, is_right, name);
     if (n) put_text(text, size, "Right: ");
     put_list(name, n, text, size);
-    put_text(text, size, "%sThe first that is wrong is %s.", n ? ". " : "", f->stage);
+    say_lacking(known, stages, text, size);
+    put_text(text, size, n ? ". " : "");
+    if (is_unwritten(&known[first])) {
+        put_text(text, size, "%s is not written yet: what you show is 0, or no number.\n",
+                 f->stage);
+        return;
+    }
+    put_text(text, size, "The first that is wrong is %s.", f->stage);
     if (first < MOST_STAGES && !diagnosis_hides_numbers) say_number(&known[first], text, size);
     int from = stages;
     while (from > 0 && !is_right(&known[from - 1])) from--;
     n = list(e, known, from, stages, is_hidden, name);
-    if (n) put_text(text, size, " You do not show ");
+    if (n) put_text(text, size, n > 1 ? " Before it come " : " Before it comes ");
     put_list(name, n, text, size);
-    put_text(text, size, n ? ".\n" : "\n");
+    put_text(text, size, n ? ", which you do not show.\n" : "\n");
     n = list(e, known, first + 1, MOST_KNOWN, is_wrong, name);
     if (n && first < MOST_STAGES) {
         put_text(text, size, "By your own numbers before, ");
@@ -283,9 +333,8 @@ static void say_unknown(const Exercise *e, Finding *f) {
         for (int k = 0; exercise_array(e, k); k++)
             if (strcmp(exercise_array(e, k)->name, mine->name) == 0) is_known = true;
         if (is_known) continue;
-        put_text(f->text, sizeof f->text, "You show %s", mine->name);
-        for (int j = 0; j < mine->indices; j++)
-            put_text(f->text, sizeof f->text, "[%d]", mine->at[j]);
+        put_text(f->text, sizeof f->text, "You show ");
+        put_place(mine, f->text, sizeof f->text);
         put_text(f->text, sizeof f->text, "; the stages are");
         for (int k = 0; k < recorder.stages; k++)
             put_text(f->text, sizeof f->text, "%s %s", k ? "," : "", recorder.stage[k]);
@@ -309,6 +358,7 @@ Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
     int any = 0, last = -1;
     if (!e->source || !trial->num_shown) return f;
     recorder.stages = 0;
+    recorder.unfinished = trial->unwritten;
     if (run(e, e->source, &right->call[0], 0, &copy)) call_free(&copy);
     for (int i = 0; recorder.stages && i < right->n; i++) {
         if (trial->result[i].call < 0 || !has_stages(&right->call[i])) continue;

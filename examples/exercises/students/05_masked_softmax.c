@@ -5,7 +5,8 @@
  *     y[i] = 0                                                   elsewhere
  *
  * A masked x[i] changes nothing, so its dx[i] must be exactly 0. What stands in dy[i] there has no
- * meaning, and it may be NaN ("not a number"). Remember that 0 times NaN is NaN.
+ * meaning, and it may be NaN ("not a number"). Remember that 0 times NaN is NaN. dx arrives filled
+ * with zeros.
  *
  * A number to check: s = 2, keep = {true, true, false}, y = {0.25, 0.75, 0} and dy = {1, 0, NaN}
  * give dx = {0.375, -0.375, 0}. */

@@ -3,7 +3,7 @@
  *     y[r][o] = b[o] + sum over i of x[r][i] w[o][i]
  *
  * It is a product and a bias: the rules of exercises 2 and 3 are all that is needed. The loops are
- * different, because w is transposed.
+ * different, because w is transposed. dx, dw and db arrive filled with zeros.
  *
  * A number to check: x = {{1, 2}}, w = {{3, 4}} and dy = {{10}} give dx = {{30, 40}}, dw = {{10,
  * 20}} and db = {10}. */

@@ -3,7 +3,7 @@
  *     s[i][j] = sum over h of w[h] tanh(q[i][h] + k[j][h])
  *
  * The derivative of tanh(u) by u is 1 - tanh(u)^2. q[i] is used with every key, k[j] with every
- * query, and w everywhere. The gradient of s is called ds.
+ * query, and w everywhere. The gradient of s is called ds. dq, dk and dw arrive filled with zeros.
  *
  * A number to check: Q = K = H = 1, q = {{0.3}}, k = {{0.2}}, w = {2}, ds = {{1}}. Then
  * tanh(0.5) = 0.462117, and dq = dk = {{1.572895}}, dw = {0.462117}. */

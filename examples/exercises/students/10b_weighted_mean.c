@@ -10,7 +10,8 @@
  *     dv, dp       the gradients of the product: exercise 3
  *     dx           the gradient of the softmax, where dp is what arrives: exercise 4
  *
- * dp is an array of your own, double dp[K]; its elements are not 0 at the start.
+ * dx and dv arrive filled with zeros. dp is an array of your own, double dp[K]; its elements are not
+ * 0 at the start.
  *
  * A number to check: K = 2, D = 1, x = {0, log 3}, v = {{0}, {8}} and dy = {1}. Then p = {0.25,
  * 0.75}, dv = {{0.25}, {0.75}}, dp = {0, 8}, and dx = {-1.5, 1.5}. */

@@ -1,15 +1,16 @@
 /* 12 self-attention: n tokens attend to each other, in several heads.
  *
  *     q = x wq'    k = x wk'    v = x wv'        the projections, n x E, where E = heads d
- *     o of a head = softmax(q k' / sqrt(d)) v    each head has its own columns of q, k and v
+ *     s = q k' / sqrt(d)    p = softmax of each row of s    o = p v        of each head
  *     y = o wo'
  *
  * Head h has the columns h d to h d + d - 1 of q, k, v and o. x is used in three products, so dx
  * has three terms. The rest is exercises 7 and 11: a projection is a linear layer without b, and a
  * head is attention. The tables below, and the lines that show them to the marker, are a frame that
- * you may change: it says which table is the first wrong one. An array of your own, double q[n][E],
- * is not zero at the start, and = {0} does not compile where a size is a variable: use memset or a
- * loop.
+ * you may change: it says which table is the first wrong one.
+ *
+ * The gradients arrive filled with zeros. An array of your own, double q[n][E], is not zero at the
+ * start, and = {0} does not compile where a size is a variable: use memset or a loop.
  *
  * A number to check: n = 1. Then every weight is 1, so o = v, and dwq = dwk = 0. With heads = d =
  * 1, x = {{2}}, wv = {{3}}, wo = {{5}} and dy = {{1}}: dx = {{15}}, dwv = {{10}}, dwo = {{6}}. */

@@ -10,7 +10,8 @@
  * since it is memory that limits long sequences.
  *
  * The frame below keeps four rows and shows them to the marker, which says which one is the first
- * wrong. If you keep a number at a time, show it where it is complete: SHOW("p", p, i, j);
+ * wrong. If you keep a number at a time, show it where it is complete: SHOW("p", p, i, j); dq, dk and dv arrive filled
+ * with zeros.
  *
  * The numbers to check are those of exercise 11. */
 #include "exercises.h"
