@@ -450,7 +450,8 @@ static void explain_outputs(Case *c) {
         else say_hint(c, k);
     }
     if (!all) memset(c->mark->mistakes, 0, sizeof c->mark->mistakes);
-    if (!all && c->mark->worst >= 0 && !diagnosis_hides_numbers)
+    const bool begun = c->mark->worst >= 0 && !never_written(c, c->mark->worst_array);
+    if (!all && begun && !diagnosis_hides_numbers)
         hints_terms(c->e, c->given, c->right, c->mark->worst, c->mark->worst_array,
                     c->mark->worst_element, c->mark->text, sizeof c->mark->text);
 }

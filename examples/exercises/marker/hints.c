@@ -211,7 +211,7 @@ static bool is_overwritten(const Exercise *e, const Trial *trial, const Calls *r
     return seen;
 }
 
-enum { MOST_TERMS = 6 };
+enum { MOST_TERMS = 4 };
 
 /* Why has every dy the factor 0? */
 static const char *why_zero(const Exercise *e, const Call *call, int64_t i) {
@@ -266,24 +266,23 @@ static void append_step(const Calls *given, const Calls *right, int at, int arra
 static void append_terms(const Exercise *e, const Calls *right, int call, int array, int64_t i,
                          char *text, size_t size) {
     const Terms t = terms_of(e, right, call, array);
-    const int last = t.n ? last_term(&t, i) : -1;
     int terms = 0;
     char name[64];
     if (!t.n) return;
     element_name(e, t.call, array, i, name, sizeof name);
-    if (last < 0) {
+    if (last_term(&t, i) < 0) {
         put_text(text, size, "%s should be 0, since every %s has the factor 0 here%s.\n", name,
                  e->dy, why_zero(e, t.call, i));
         return;
     }
     put_text(text, size, "%s should be the sum of these terms:", name);
-    for (int j = 0; j <= last; j++) {
-        if (!is_term(&t, i, j) || (terms >= MOST_TERMS && j < last)) continue;
-        if (terms) put_text(text, size, terms < MOST_TERMS ? "," : ", ...");
+    for (int j = 0; j < t.n; j++) {
+        if (!is_term(&t, i, j) || dy_of(&t, j) == 0 || terms++ >= MOST_TERMS) continue;
+        put_text(text, size, terms > 1 ? "," : "");
         append_term(e, &t, i, j, text, size);
-        terms++;
     }
-    put_text(text, size, ".\n");
+    if (terms > MOST_TERMS) put_text(text, size, ", and %d more", terms - MOST_TERMS);
+    put_text(text, size, "%s.\n", terms ? "" : " 0");
 }
 
 void hints_terms(const Exercise *e, const Calls *given, const Calls *right, int call, int array,
