@@ -7,6 +7,7 @@
  * exercises/README.md is for students and for teachers. */
 #include "common/flags.h"
 #include "common/output.h"
+#include "common/put_text.h"
 #include "common/repository.h"
 #include "exercises/marker/class.h"
 #include "exercises/marker/points.h"
@@ -16,6 +17,7 @@
 
 #include "../tensor/tensor.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +35,7 @@ static const char *class;
 static const char *csv;
 static const char *scratch;
 static const char *file; /* that is named alone */
-static bool github, no_numbers, watch;
+static bool github, no_numbers, watch, is_usual;
 static bool arrays; /* exercises were named without --only: show the arrays */
 
 static const Flag flags[] = {
@@ -202,10 +204,22 @@ static void print_lesson(const Marking *marking) {
     putchar('\n');
 }
 
+/* " --submission 'DIR' --seed 7": with a label, what shows the arrays. */
+static const char *words_again(void) {
+    static char words[8192];
+    *words = '\0';
+    if (!is_usual) put_text(words, sizeof words, " --submission '");
+    for (const char *c = submission; *c && !is_usual; c++)
+        put_text(words, sizeof words, "%s%c", *c == '\'' ? "'\\'" : "", *c);
+    put_text(words, sizeof words, "%s --seed %" PRIu64, is_usual ? "" : "'", seed);
+    return words;
+}
+
 static void print_mark(const Marking *marking, void *data) {
     (void)data;
+    const bool renamed = from.given && strcmp(from.given, from.as) != 0;
     if (github) return;
-    results_print(marking, arrays || no_numbers ? NULL : &seed);
+    results_print(marking, arrays || no_numbers || renamed ? NULL : words_again());
     if (arrays) print_lesson(marking);
     if (arrays && !no_numbers && marking->mark.kind != MARK_NOT_MARKED)
         results_print_arrays(marking);
@@ -382,8 +396,8 @@ static bool find_submission(const char *numbers, bool *chosen) {
     const bool here = submission == usual;
     if (file) choose_file(file, chosen);
     choose(only ? only : numbers, chosen);
-    if (!class && here && submission == usual)
-        submission = repository_find(usual, "name your folder, --submission");
+    is_usual = !class && here && submission == usual;
+    if (is_usual) submission = repository_find(usual, "name your folder, --submission");
     if (class || !submission) return class != NULL;
     cut_slashes();
     if (!file && !only && !*numbers) choose_all(chosen);

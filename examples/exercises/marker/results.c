@@ -44,7 +44,7 @@ static void print_text(const char *text, int column) {
     }
 }
 
-void results_print(const Marking *marking, const uint64_t *seed) {
+void results_print(const Marking *marking, const char *again) {
     const Mark *mark = &marking->mark;
     const Exercise *e = marking->exercise;
     char label[LABEL_SIZE];
@@ -67,9 +67,8 @@ void results_print(const Marking *marking, const uint64_t *seed) {
     else printf("%*s", MESSAGE - INDENT - (int)strlen(mark_names[mark->kind]), "");
     if (!e->file && strlen(mark_names[mark->kind]) >= MESSAGE - INDENT) putchar(' ');
     print_text(mark->text, e->file ? INDENT : MESSAGE);
-    if (mark->worst >= 0 && seed)
-        printf("%*s(build/exercises %s --seed %llu shows the arrays)\n", INDENT, "", label,
-               (unsigned long long)*seed);
+    if (mark->worst >= 0 && again)
+        printf("%*s(build/exercises %s%s shows the arrays)\n", INDENT, "", label, again);
 }
 
 /* ---- arrays ---------------------------------------------------------------------------------- */

@@ -9,8 +9,8 @@
 enum { RESULTS_NOT_MARKED = 3 }; /* the exit status if the machine has failed at something */
 
 /* " 4 softmax            right    ...": a line, and the sentences of its mark below it; the
- * last of them says which command shows the arrays, if there is a seed. */
-void results_print(const Marking *marking, const uint64_t *seed);
+ * last of them says which command shows the arrays, if `again` has its words behind the label. */
+void results_print(const Marking *marking, const char *again);
 
 int results_points(const Marking *list, int n);
 int results_most_points(const Marking *list, int n);

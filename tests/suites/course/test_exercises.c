@@ -364,11 +364,22 @@ TEST(command_lines) {
     expect_failure("--submission $D/nowhere", "there is no such folder");
     ck_assert_int_eq(run("--submission $D// --only 4"), 1);
     ck_assert(strstr(out, "Next: 4, ") && !strstr(out, "//"));
+}
+
+/* The command that shows the arrays works where it is pasted. */
+TEST(the_arrays_can_be_shown) {
     submit(
         3,
         "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) { dx[0] = dy[0]; }\n");
-    run("--submission $D --only 4 --seed 9");
-    ck_assert_ptr_nonnull(strstr(out, "(build/exercises 4 --seed 9 shows the arrays)"));
+    ck_assert_int_eq(shell("mkdir \"$D/it's a\" && mv $D/04* \"$D/it's a\""), 0);
+    run("--submission \"$D/it's a\" --only 4 --seed 9");
+    const char *command = strstr(out, "(build/exercises 4 ");
+    ck_assert_ptr_nonnull(command);
+    char again[512];
+    snprintf(again, sizeof again, "%.*s",
+             (int)(strstr(command, " shows the arrays)") - command - 17), command + 17);
+    ck_assert_int_eq(run(again), 1);
+    ck_assert_msg(strstr(out, "\n  dx, yours\n"), "%s: %s", again, out);
 }
 
 TEST(a_number_alone_shows_the_arrays) {
