@@ -28,26 +28,13 @@ def record(name, x):
     lines.append(" ".join([name, TYPES[x.dtype], str(x.dim()), *map(str, x.shape), *elements]))
 
 
-# ---- the modules, as the notebook defines them -------------------------------------------------
-
-
-def masked_softmax(scores, lens):
-    if lens is None:
-        return torch.softmax(scores, -1)
-    keys = torch.arange(scores.shape[2])
-    lens = lens.reshape(scores.shape[0], -1, 1)
-    return torch.softmax(scores.masked_fill(keys >= lens, -1e6), -1)
+# ---- the modules, as the notebook defines them; those of attention are only printed here ---------
 
 
 class DotProductAttention(nn.Module):
     def __init__(self, dropout):
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-
-    def forward(self, q, k, v, lens):
-        scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1])
-        self.attention_weights = masked_softmax(scores, lens)
-        return torch.bmm(self.dropout(self.attention_weights), v)
 
 
 class AdditiveAttention(nn.Module):
@@ -58,34 +45,15 @@ class AdditiveAttention(nn.Module):
         self.w_v = nn.LazyLinear(1, bias=False)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, q, k, v, lens):
-        q, k = self.W_q(q), self.W_k(k)
-        features = torch.tanh(q.unsqueeze(2) + k.unsqueeze(1))
-        self.attention_weights = masked_softmax(self.w_v(features).squeeze(-1), lens)
-        return torch.bmm(self.dropout(self.attention_weights), v)
-
 
 class MultiHeadAttention(nn.Module):
     def __init__(self, num_hiddens, num_heads, dropout, bias, q_size=0, k_size=0, v_size=0):
         super().__init__()
-        self.num_heads = num_heads
         self.attention = DotProductAttention(dropout)
         for name, size in ("W_q", q_size), ("W_k", k_size), ("W_v", v_size), ("W_o", num_hiddens):
             lazy = size == 0 or name == "W_o" and q_size == 0
             layer = nn.LazyLinear if lazy else lambda *a, **b: nn.Linear(size, *a, **b)
             setattr(self, name, layer(num_hiddens, bias=bias))
-
-    def split(self, x):
-        x = x.reshape(x.shape[0], x.shape[1], self.num_heads, -1).permute(0, 2, 1, 3)
-        return x.reshape(-1, x.shape[2], x.shape[3])
-
-    def forward(self, q, k, v, lens):
-        q, k, v = self.split(self.W_q(q)), self.split(self.W_k(k)), self.split(self.W_v(v))
-        if lens is not None:
-            lens = torch.repeat_interleave(lens, self.num_heads, dim=0)
-        x = self.attention(q, k, v, lens)
-        x = x.reshape(-1, self.num_heads, x.shape[1], x.shape[2]).permute(0, 2, 1, 3)
-        return self.W_o(x.reshape(x.shape[0], x.shape[1], -1))
 
 
 class PositionalEncoding(nn.Module):
@@ -132,22 +100,17 @@ def fifty_layers():
         record(f"fifty_{TYPES[dtype]}_checksums", torch.tensor(checksums))
 
 
-def forward_and_backward(name, module, inputs, *rest):
-    """Records the output, a cotangent, and the gradient of every input and parameter."""
-    module.zero_grad()
-    inputs = [x.clone().requires_grad_() for x in inputs]
-    output = module(*inputs, *rest)
+def forward_and_backward(name, module, x):
+    """Records the output, a cotangent, and the gradient of the input and of every parameter."""
+    x = x.clone().requires_grad_()
+    output = module(x)
     cotangent = torch.randn_like(output)
     output.backward(cotangent)
     record(f"{name}_output", output)
     record(f"{name}_cotangent", cotangent)
-    for role, x in zip("qkv" if len(inputs) == 3 else "x", inputs):
-        record(f"{name}_d{role}", x.grad)
+    record(f"{name}_dx", x.grad)
     for path, parameter in module.named_parameters():
         record(f"{name}_d{path}", parameter.grad)
-    inner = getattr(module, "attention", module)
-    if hasattr(inner, "attention_weights"):
-        record(f"{name}_weights", inner.attention_weights)
 
 
 def linear():
@@ -157,7 +120,7 @@ def linear():
     record("linear_weight", layer.weight)
     record("linear_bias", layer.bias)
     record("linear_x", x)
-    forward_and_backward("linear", layer, [x])
+    forward_and_backward("linear", layer, x)
 
 
 def embedding():
@@ -186,7 +149,7 @@ def layer_norm():
     nn.init.normal_(layer.bias)
     record("norm_weight", layer.weight)
     record("norm_bias", layer.bias)
-    forward_and_backward("norm", layer, [x])
+    forward_and_backward("norm", layer, x)
 
 
 def rms_norm():
@@ -196,7 +159,7 @@ def rms_norm():
     record("rms_x", x)
     nn.init.normal_(layer.weight)
     record("rms_weight", layer.weight)
-    forward_and_backward("rms", layer, [x])
+    forward_and_backward("rms", layer, x)
 
 
 def positional_encoding():
@@ -208,48 +171,11 @@ def positional_encoding():
     layer, x = PositionalEncoding(6, 0.5, 20), torch.randn(2, 5, 6)
     record("position_x", x)
     torch.manual_seed(14)
-    forward_and_backward("position", layer, [x])
+    forward_and_backward("position", layer, x)
 
 
-LENS = {"none": None, "per_batch": torch.tensor([2, 5]),
-        "per_query": torch.tensor([[1, 2, 3], [6, 9, 4]])}
-
-
-def attention(name, module, sizes):
-    """Queries (2, 3, .), keys and values (2, 6, .), with each kind of lengths."""
-    module.eval()
-    torch.manual_seed(2)
-    inputs = [torch.randn(2, n, size) for n, size in zip((3, 6, 6), sizes)]
-    for role, x in zip("qkv", inputs):
-        record(f"{name}_{role}", x)
-    torch.manual_seed(3)
-    module(*inputs, None)
-    for path, parameter in module.named_parameters():
-        record(f"{name}_{path}", parameter)
-    for kind, lens in LENS.items():
-        forward_and_backward(f"{name}_{kind}", module, inputs, lens)
-
-
-def attentions():
-    record("per_batch", LENS["per_batch"])
-    record("per_query", LENS["per_query"])
-    torch.set_default_dtype(torch.float64)
-    attention("dot", DotProductAttention(0.5), (4, 4, 5))
-    attention("additive", AdditiveAttention(8, 0.1), (4, 3, 5))
-    torch.manual_seed(4)
-    attention("heads", MultiHeadAttention(12, 3, 0.5, True, 5, 7, 4), (5, 7, 4))
-    attention("lazy", MultiHeadAttention(12, 4, 0, False), (5, 7, 4))
-
-
-def training():
-    """Dropout is on. The module keeps the weights before dropout."""
+def dropout():
     torch.set_default_dtype(torch.float32)
-    torch.manual_seed(5)
-    module = MultiHeadAttention(8, 2, 0.5, False, 8, 8, 8)
-    x = torch.randn(2, 4, 8)
-    record("training_x", x)
-    record("training_output", module(x, x, x, torch.tensor([3, 2])))
-    record("training_weights", module.attention.attention_weights)
     torch.manual_seed(6)
     record("dropout_x", torch.randn(5, 7))
     record("dropout_y", nn.Dropout(0.3)(torch.ones(5, 7)))
@@ -290,7 +216,6 @@ embedding()
 layer_norm()
 rms_norm()
 positional_encoding()
-attentions()
-training()
+dropout()
 (HERE / "nn.txt").write_text("\n".join(lines) + "\n")
 (HERE / "nn_print.txt").write_text(prints())
