@@ -18,8 +18,6 @@
 
 #define NO_MASK ((AttentionMask){0})
 
-/* ---- every test ends with no tensor alive and no error pending --------------------------- */
-
 /* ---- golden tensors ---------------------------------------------------------------------- */
 
 static Tensor *golden(const char *name) { return golden_tensor("nn.txt", name); }
@@ -330,57 +328,38 @@ TEST(a_pending_error_stays) {
 
 TEST(a_null_module_is_named) {
     AttentionMask mask = NO_MASK;
-    nn_linear_forward(NULL, NULL);
-    expect_error("linear: the module is NULL");
-    nn_dropout_forward(NULL, NULL);
-    expect_error("dropout: the module is NULL");
-    nn_embedding_forward(NULL, NULL);
-    expect_error("embedding: the module is NULL");
-    nn_layer_norm_forward(NULL, NULL);
-    expect_error("layer_norm: the module is NULL");
-    nn_rms_norm_forward(NULL, NULL);
-    expect_error("rms_norm: the module is NULL");
-    nn_positional_encoding_forward(NULL, NULL);
-    expect_error("positional_encoding: the module is NULL");
-    nn_dot_product_attention_forward(NULL, NULL, NULL, NULL, mask);
-    expect_error("dot_product_attention: the module is NULL");
-    nn_additive_attention_forward(NULL, NULL, NULL, NULL, mask);
-    expect_error("additive_attention: the module is NULL");
-    nn_multi_head_attention_forward(NULL, NULL, NULL, NULL, mask);
-    expect_error("multi_head_attention: the module is NULL");
-    nn_sgd_new(NULL, (SGDConfig){.lr = 1});
-    expect_error("sgd: the module is NULL");
-    nn_optimizer_step(NULL);
-    expect_error("optimizer_step: the optimizer is NULL");
+    FAILS(nn_linear_forward(NULL, NULL), "linear: the module is NULL");
+    FAILS(nn_dropout_forward(NULL, NULL), "dropout: the module is NULL");
+    FAILS(nn_embedding_forward(NULL, NULL), "embedding: the module is NULL");
+    FAILS(nn_layer_norm_forward(NULL, NULL), "layer_norm: the module is NULL");
+    FAILS(nn_rms_norm_forward(NULL, NULL), "rms_norm: the module is NULL");
+    FAILS(nn_positional_encoding_forward(NULL, NULL), "positional_encoding: the module is NULL");
+    FAILS(nn_dot_product_attention_forward(NULL, NULL, NULL, NULL, mask),
+          "dot_product_attention: the module is NULL");
+    FAILS(nn_additive_attention_forward(NULL, NULL, NULL, NULL, mask),
+          "additive_attention: the module is NULL");
+    FAILS(nn_multi_head_attention_forward(NULL, NULL, NULL, NULL, mask),
+          "multi_head_attention: the module is NULL");
+    FAILS(nn_sgd_new(NULL, (SGDConfig){.lr = 1}), "sgd: the module is NULL");
+    FAILS(nn_optimizer_step(NULL), "optimizer_step: the optimizer is NULL");
     nn_optimizer_zero_grad(NULL);
     expect_error("optimizer_zero_grad: the optimizer is NULL");
     nn_train(NULL, true);
     expect_error("train: the module is NULL");
-    nn_zero_grad(NULL);
-    expect_error("zero_grad: the module is NULL");
-    nn_print(NULL, stdout);
-    expect_error("print: the module is NULL");
-    nn_num_parameters(NULL);
-    expect_error("num_parameters: the module is NULL");
-    nn_next_parameter(NULL, "", &(ModuleSlot *){NULL});
-    expect_error("next_parameter: the module is NULL");
-    nn_parameter(NULL, "w");
-    expect_error("parameter: the module is NULL");
-    nn_module_done(NULL);
-    expect_error("module_done: the module is NULL");
-    nn_add_result(NULL, NULL);
-    expect_error("add_result: the module is NULL");
-    nn_keep_result(NULL, NULL, NULL);
-    expect_error("keep_result: the module is NULL");
-    nn_add_child(NULL, "c", nn_dropout_new(0));
-    expect_error("add_child: the module is NULL");
-    nn_set_parameter(NULL, NULL, tensor_ones(SHAPE(1)));
-    expect_error("set_parameter: the module is NULL");
-    nn_add_parameter(NULL, "w", NULL, tensor_ones(SHAPE(1)));
-    expect_error("add_parameter: the module is NULL");
+    FAILS(nn_zero_grad(NULL), "zero_grad: the module is NULL");
+    FAILS(nn_print(NULL, stdout), "print: the module is NULL");
+    FAILS(nn_num_parameters(NULL) + 1, "num_parameters: the module is NULL");
+    FAILS(nn_next_parameter(NULL, "", &(ModuleSlot *){NULL}), "next_parameter: the module is NULL");
+    FAILS(nn_parameter(NULL, "w"), "parameter: the module is NULL");
+    FAILS(nn_module_done(NULL), "module_done: the module is NULL");
+    FAILS(nn_add_result(NULL, NULL), "add_result: the module is NULL");
+    FAILS(nn_keep_result(NULL, NULL, NULL), "keep_result: the module is NULL");
+    FAILS(nn_add_child(NULL, "c", nn_dropout_new(0)), "add_child: the module is NULL");
+    FAILS(nn_set_parameter(NULL, NULL, tensor_ones(SHAPE(1))), "set_parameter: the module is NULL");
+    FAILS(nn_add_parameter(NULL, "w", NULL, tensor_ones(SHAPE(1))),
+          "add_parameter: the module is NULL");
     Module *outer = nn_module_new(&outer_class);
-    nn_add_child(outer, "c", NULL);
-    expect_error("add_child: the module is NULL");
+    FAILS(nn_add_child(outer, "c", NULL), "add_child: the module is NULL");
     nn_free(outer);
 }
 
@@ -615,21 +594,35 @@ LOOP_TEST(fifty_linear_layers_have_pytorchs_bits, 2) {
     tensor_release(expected);
 }
 
-TEST(linear_forward_and_backward) {
-    Linear *linear = nn_linear_new(4, 5, true);
-    nn_set_parameter(linear, &linear->weight, golden("linear_weight"));
-    nn_set_parameter(linear, &linear->bias, golden("linear_bias"));
-    Tensor *x = ag_requires_grad(golden("linear_x"));
-    Tensor *dy = golden("linear_cotangent");
+/* The output and all gradients, for PyTorch's parameters, input and cotangent. */
+static void expect_layer(const char *group, void *module, Tensor *(*forward)(void *, Tensor *)) {
+    Tensor *x = ag_requires_grad(golden_of(group, "x"));
+    Tensor *dy = golden_of(group, "cotangent");
+    Tensor **slots[2];
+    const int n = parameter_slots(module, slots, 2);
+    for (int i = 0; i < n; i++)
+        ck_assert(nn_set_parameter(module, slots[i], golden_of(group, (*slots[i])->name)));
     tape_begin();
-    Tensor *y = nn_linear_forward(linear, x); /* (2, 3, 4) -> (2, 3, 5) */
-    expect_near("linear", "output", y, 1e-12);
+    Tensor *y = forward(module, x);
+    expect_near(group, "output", y, 1e-12);
     ck_assert(ag_backward_from(y, dy));
     tape_end();
-    expect_near("linear", "dx", x->grad, 1e-12);
-    expect_near("linear", "dweight", linear->weight->grad, 1e-12);
-    expect_near("linear", "dbias", linear->bias->grad, 1e-12);
+    expect_near(group, "dx", x->grad, 1e-12);
+    for (int i = 0; i < n; i++)
+        expect_near(group, format("d%s", (*slots[i])->name), (*slots[i])->grad, 1e-12);
     RELEASE(x, dy);
+}
+
+static Tensor *through_linear(void *layer, Tensor *x) { return nn_linear_forward(layer, x); }
+static Tensor *through_norm(void *norm, Tensor *x) { return nn_layer_norm_forward(norm, x); }
+static Tensor *through_rms_norm(void *norm, Tensor *x) { return nn_rms_norm_forward(norm, x); }
+static Tensor *through_encoding(void *encoding, Tensor *x) {
+    return nn_positional_encoding_forward(encoding, x);
+}
+
+TEST(linear_forward_and_backward) {
+    Linear *linear = nn_linear_new(4, 5, true);
+    expect_layer("linear", linear, through_linear); /* (2, 3, 4) -> (2, 3, 5) */
     nn_free(linear);
 }
 
@@ -771,22 +764,14 @@ TEST(layer_norm_forward_and_backward) {
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tensor_get(norm->weight, i, 3), 1);
     ck_assert_double_eq(tensor_get(norm->bias, 2, 1), 0);
     ck_assert_double_eq(norm->eps, 1e-5);
-    nn_set_parameter(norm, &norm->weight, golden("norm_weight"));
-    nn_set_parameter(norm, &norm->bias, golden("norm_bias"));
-    Tensor *x = ag_requires_grad(golden("norm_x"));
-    Tensor *dy = golden("norm_cotangent");
+    expect_layer("norm", norm, through_norm);
+    Tensor *x = tensor_ones_like(norm->weight);
     tape_begin();
-    Tensor *y = nn_layer_norm_forward(norm, x);
-    expect_near("norm", "output", y, 1e-12);
-    ck_assert(ag_backward_from(y, dy));
     FAILS(nn_layer_norm_forward(norm, NULL), "layer_norm: x is NULL");
     norm->eps = -1;
     FAILS(nn_layer_norm_forward(norm, x), "layer_norm: eps is -1: it must not be negative");
     tape_end();
-    expect_near("norm", "dx", x->grad, 1e-12);
-    expect_near("norm", "dweight", norm->weight->grad, 1e-12);
-    expect_near("norm", "dbias", norm->bias->grad, 1e-12);
-    RELEASE(x, dy);
+    tensor_release(x);
     nn_free(norm);
 }
 
@@ -822,23 +807,17 @@ TEST(rms_norm_forward_and_backward) {
     RMSNorm *norm = nn_rms_norm_new(SHAPE(3, 4));
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tensor_get(norm->weight, i, 3), 1);
     ck_assert_double_eq(norm->eps, AG_EPS_OF_TYPE);
-    nn_set_parameter(norm, &norm->weight, golden("rms_weight"));
     ck_assert_ptr_eq(nn_parameter(norm, "weight"), norm->weight);
-    Tensor *x = ag_requires_grad(golden("rms_x"));
-    Tensor *dy = golden("rms_cotangent");
+    expect_layer("rms", norm, through_rms_norm);
+    Tensor *x = tensor_ones_like(norm->weight);
     tape_begin();
-    Tensor *y = nn_rms_norm_forward(norm, x);
-    expect_near("rms", "output", y, 1e-12);
-    ck_assert(ag_backward_from(y, dy));
     FAILS(nn_rms_norm_forward(norm, NULL), "rms_norm: x is NULL");
     norm->eps = -0.5;
     FAILS(nn_rms_norm_forward(norm, x), "rms_norm: eps is -0.5: it must not be negative");
     tape_end();
-    expect_near("rms", "dx", x->grad, 1e-12);
-    expect_near("rms", "dweight", norm->weight->grad, 1e-12);
     FAILS(nn_rms_norm_new(SHAPE(2, -1)),
           "rms_norm: normalized_shape is (2, -1): it needs 1 to 8 sizes, none of them negative");
-    RELEASE(x, dy);
+    tensor_release(x);
     nn_free(norm);
 }
 
@@ -876,18 +855,15 @@ TEST(positional_encoding_forward_and_backward) {
     tensor_set_default_dtype(F64);
     tape_begin(); /* the constructor uses a tape of its own */
     PositionalEncoding *encoding = nn_positional_encoding_new(6, 0.5, 20);
-    Tensor *x = ag_requires_grad(golden("position_x"));
-    Tensor *dy = golden("position_cotangent");
-    tensor_manual_seed(14);
-    Tensor *y = nn_positional_encoding_forward(encoding, x);
-    expect_near("position", "output", y, 1e-12);
-    ck_assert(ag_backward_from(y, dy));
-    expect_near("position", "dx", x->grad, 1e-12);
+    Tensor *x = tensor_ones(SHAPE(2, 5, 6));
     nn_train(encoding, false);
-    y = nn_positional_encoding_forward(encoding, x);
-    ck_assert_double_eq_tol(tensor_get(y, 1, 2, 1), tensor_get(x, 1, 2, 1) + cos(2), 1e-15);
+    Tensor *y = nn_positional_encoding_forward(encoding, x);
+    ck_assert_double_eq_tol(tensor_get(y, 1, 2, 1), 1 + cos(2), 1e-15);
     tape_end();
-    RELEASE(x, dy);
+    nn_train(encoding, true);
+    tensor_manual_seed(14);
+    expect_layer("position", encoding, through_encoding);
+    tensor_release(x);
     nn_free(encoding);
 }
 
