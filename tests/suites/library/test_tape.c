@@ -11,8 +11,6 @@
 
 #include "../common.h"
 
-/* The gradient of x must have these elements. */
-
 /* ---- ownership ----------------------------------------------------------------------------- */
 
 CASE("ownership")
@@ -71,12 +69,6 @@ TEST(ending_nothing_does_nothing) {
     ck_assert_ptr_null(tensor_error());
     ck_assert(tape_begin());
     tape_end();
-}
-
-TEST(an_op_needs_an_open_tape) {
-    Tensor *x = LEAF(SHAPE(2), 1, 2);
-    FAILS(ag_exp(x), "exp: no tape is open: call tape_begin or tape_begin_no_grad first");
-    tensor_release(x);
 }
 
 /* ---- nested tapes -------------------------------------------------------------------------- */
@@ -1065,44 +1057,6 @@ TEST(printing_needs_a_tape_and_a_good_file) {
 
 /* ---- writes in place ----------------------------------------------------------------------- */
 
-/* An op of the leaves a, b and the mask m; a write; and the error message of backward. */
-typedef struct {
-    const char *op;
-    int n;                /* inputs: a, b; with 3 inputs m comes first */
-    int written;          /* the input that is written; -1: the result */
-    const char *by;       /* the function that writes */
-    const char *sentence; /* NULL: backward succeeds */
-} Overwrite;
-
-static const Overwrite overwrites[] = {
-    {"mul", 2, 0, "add_",
-     "backward: mul needs its input a (2, 3) as it was, but add_ has written over it since"},
-    {"mul", 2, 1, "mul_",
-     "backward: mul needs its input b (2, 3) as it was, but mul_ has written over it since"},
-    {"mul", 2, -1, "fill", NULL},
-    {"add", 2, 0, "add_", NULL},
-    {"add", 2, -1, "mul_", NULL},
-    {"square", 1, 0, "copy_from",
-     "backward: square needs its input x (2, 3) as it was, but copy_from has written over it since"},
-    {"exp", 1, -1, "mul_",
-     "backward: exp needs its result (2, 3) as it was, but mul_ has written over it since"},
-    {"exp", 1, 0, "mul_", NULL},
-    {"div", 2, -1, "fill",
-     "backward: div needs its result (2, 3) as it was, but fill has written over it since"},
-    {"div", 2, 0, "fill", NULL},
-    {"softmax", 1, -1, "fill",
-     "backward: softmax needs its result (2, 3) as it was, but fill has written over it since"},
-    {"where", 3, 0, "fill",
-     "backward: where needs its input condition (2, 3) as it was, but fill has written over it "
-     "since"},
-    {"where", 3, 1, "fill", NULL},
-    {"sum", 1, 0, "fill", NULL},
-    {"max_dim", 1, 0, "fill", NULL},
-    {"logsumexp", 1, 0, "add_",
-     "backward: logsumexp needs its input x (2, 3) as it was, but add_ has written over it since"},
-    {"dropout", 1, 0, "fill", NULL},
-};
-
 static bool write_over(Tensor *x, const char *by) {
     Tensor *other = tensor_clone(x);
     bool done = false;
@@ -1115,28 +1069,6 @@ static bool write_over(Tensor *x, const char *by) {
 }
 
 CASE("writes")
-LOOP_TEST(a_write_over_what_backward_needs_is_noticed, COUNT(overwrites)) {
-    const Overwrite *o = &overwrites[_i];
-    Tensor *m = tensor_bernoulli(0.5, SHAPE(2, 3));
-    Tensor *a = LEAF(SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
-    Tensor *b = LEAF(SHAPE(2, 3), 2, 2, 2, 2, 2, 2);
-    Tensor *masked[] = {m, a, b};
-    Tensor **in = o->n == 3 ? masked : masked + 1;
-    ck_assert(tape_begin());
-    Tensor *y = call_op(o->op, in, o->n, (double[SAMPLE_NUMBERS]){0.5});
-    ck_assert_msg(y != NULL, "%s", tensor_error());
-    Tensor *loss = ag_sum(y);
-    ck_assert(write_over(o->written < 0 ? y : in[o->written], o->by));
-    ck_assert(ag_backward(loss) == !o->sentence);
-    if (o->sentence) {
-        expect_error(o->sentence);
-        ck_assert_ptr_null(a->grad);
-        ck_assert_ptr_null(b->grad);
-    }
-    tape_end();
-    for (int i = 0; i < 3; i++) tensor_release(masked[i]);
-}
-
 /* If backward adds to a gradient, this is a write, too. Here an op reads the gradient g of x. */
 TEST(backward_writes_over_a_gradient) {
     Tensor *x = LEAF(SHAPE(2), 1, 2);
