@@ -1183,8 +1183,16 @@ LOOP_TEST(a_wrong_mask_is_named, 4) {
                    "bias is (3, 3, 5): it must broadcast to (B, H, Q, K), here (2, %d, 3, 5)");
     EXPECT_REFUSAL(valid_lens, tensor_randint(-3, -2, SHAPE(2, 3)),
                    "valid_lens has -3: a length must not be negative");
+    EXPECT_REFUSAL(valid_lens, tensor_randint(-1, 0, SHAPE(2)),
+                   "valid_lens has -1: a length must not be negative");
     EXPECT_REFUSAL(valid_lens, tensor_randint(0, 2, SHAPE(3)),
                    "valid_lens is (3,): it must be (B) or (B, Q), here (2,) or (2, 3)");
+    EXPECT_REFUSAL(valid_lens, tensor_randint(0, 2, SHAPE(2, 4)),
+                   "valid_lens is (2, 4): it must be (B) or (B, Q), here (2,) or (2, 3)");
+    EXPECT_REFUSAL(valid_lens, tensor_randint(0, 2, SCALAR),
+                   "valid_lens is (): it must be (B) or (B, Q), here (2,) or (2, 3)");
+    EXPECT_REFUSAL(valid_lens, tensor_ones_of(SHAPE(2), F32),
+                   "valid_lens is float32: it must be int64; convert it with ag_to");
 }
 
 TEST(a_mask_is_checked_before_anything_is_drawn) {
