@@ -262,6 +262,59 @@ Tensor *permuted(Tensor *x) {
     return view;
 }
 
+/* ---- functions that make a tensor ------------------------------------------------------------ */
+
+static const Shape six = {2, {2, 3}};
+
+static Tensor *filled_empty(void) {
+    Tensor *x = tensor_empty(six);
+    if (x) tensor_fill(x, 3);
+    return x;
+}
+
+/* A name and a call. */
+#define MAKERS(MAKER)                                                                              \
+    MAKER(from_floats, tensor_from_floats(six, (float[]){1, 2, 3, 4, 5, 6}))                       \
+    MAKER(from_int64s, tensor_from_int64s(six, (int64_t[]){1, 2, 3, 4, 5, 6}))                     \
+    MAKER(from_bools, tensor_from_bools(SHAPE(2), (bool[]){true, false}))                          \
+    MAKER(from_doubles, tensor_from_doubles(six, (double[]){1, 2, 3, 4, 5, 6}))                    \
+    MAKER(zeros, tensor_zeros(six))                                                                \
+    MAKER(ones, tensor_ones(six))                                                                  \
+    MAKER(full, tensor_full(six, 7))                                                               \
+    MAKER(empty_without_elements, tensor_empty(SHAPE(0)))                                          \
+    MAKER(arange_without_elements, tensor_arange(0, 0, 1))                                         \
+    MAKER(empty, filled_empty())                                                                   \
+    MAKER(arange, tensor_arange(0, 5, 1))                                                          \
+    MAKER(full_of, tensor_full_of(six, 7, I64))                                                    \
+    MAKER(arange_of, tensor_arange_of(0, 5, 1, I64))                                               \
+    MAKER(eye, tensor_eye(3))                                                                      \
+    MAKER(rand, tensor_rand(six))                                                                  \
+    MAKER(uniform, tensor_uniform(2, 3, six))                                                      \
+    MAKER(randn, tensor_randn(six))                                                                \
+    MAKER(normal, tensor_normal(1, 2, SHAPE(5, 7)))                                                \
+    MAKER(bernoulli, tensor_bernoulli(0.5, six))                                                   \
+    MAKER(randint, tensor_randint(0, 9, six))                                                      \
+    MAKER(randperm, tensor_randperm(9))                                                            \
+    MAKER(rope_linear, tensor_rope_linear(6, 10, 2))                                               \
+    MAKER(rope_llama3, tensor_rope_llama3(6, 10, 2, 1, 4, 64))                                     \
+    MAKER(multinomial, multinomial(false))                                                         \
+    MAKER(multinomial_again, multinomial(true))
+
+static Tensor *multinomial(bool replacement) {
+    Tensor *w = tensor_full(SHAPE(2, 3), 0.5);
+    Tensor *index = w ? tensor_multinomial(w, 2, replacement) : NULL;
+    tensor_release(w);
+    return index;
+}
+
+#define MAKE_FUNCTION(name, call)                                                                  \
+    static Tensor *make_##name(void) { return call; }
+MAKERS(MAKE_FUNCTION)
+#define MAKER_ROW(name, call) {#name, make_##name},
+const Maker makers[] = {MAKERS(MAKER_ROW){NULL, NULL}};
+
+int number_of_makers(void) { return COUNT(makers) - 1; }
+
 /* ---- golden tensors ---------------------------------------------------------------------- */
 
 static Tensor *read_golden(FILE *file, const char *type, bool wanted) {
@@ -407,6 +460,18 @@ static const Examples two_empty = LIST(Example,
 #undef N
 /* clang-format on */
 
+int number_of_rows(void) {
+    int n = 0;
+    while (op_rows[n].name) n++;
+    return n;
+}
+
+int number_of_ops(void) {
+    int n = 0;
+    while (all_ops[n]) n++;
+    return n;
+}
+
 const OpRow *op_row(const char *name) {
     const OpRow *row = op_rows;
     while (row->name && strcmp(row->name, name)) row++;
@@ -485,6 +550,11 @@ static const Sample *listed(SampleList *list, void (*append_row)(SampleList *, c
 const Sample *samples(void) {
     static SampleList list;
     return listed(&list, append_of_op);
+}
+
+void each_sample(int op, void (*check)(const Sample *)) {
+    for (const Sample *s = samples(); s->op; s++)
+        if (!strcmp(s->op, all_ops[op]->name)) check(s);
 }
 
 const Sample *samples_of_composites(void) {

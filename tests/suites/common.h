@@ -130,6 +130,14 @@ Tensor *permuted(Tensor *x);
  * describes the format). You own it. */
 Tensor *golden_tensor(const char *name_of_file, const char *name);
 
+/* Every function that makes a tensor of numbers, with small ones; after the last, name is NULL. */
+typedef struct {
+    const char *name;
+    Tensor *(*make)(void);
+} Maker;
+extern const Maker makers[];
+int number_of_makers(void);
+
 /* ---- the table of ops, ops.def ------------------------------------------------------------- */
 
 enum { SAMPLE_INPUTS = 7, SAMPLE_NUMBERS = 10 };
@@ -190,6 +198,9 @@ typedef struct {
 extern const OpRow op_rows[];     /* after the last one, name is NULL */
 extern const Op *const all_ops[]; /* of the rows that are no composites; NULL at the end */
 
+int number_of_rows(void);
+int number_of_ops(void); /* of all_ops */
+
 const OpRow *op_row(const char *name); /* NULL if there is none */
 const Op *find_op(const char *name);   /* NULL for a composite */
 bool is_elementwise(const OpRow *row); /* is it a row of elementwise.def? */
@@ -211,6 +222,9 @@ typedef struct {
 const Sample *samples(void);
 const Sample *samples_of_composites(void);
 const Sample *samples_without_elements(void);
+/* Calls check for each sample of this op of all_ops. (A test for each sample would need a process
+ * for each, which is slow under sanitizers.) */
+void each_sample(int op, void (*check)(const Sample *));
 /* Inputs so large that the kernels need several blocks; op is NULL at the end. */
 const Sample *large_samples(void);
 

@@ -259,18 +259,6 @@ static void exhaust_op(const Sample *sample) {
         exhaust(&work, &(OpWork){.sample = sample, .has_grads = way % 2, .permuted = way / 2});
 }
 
-/* All samples of op number i of the table. */
-static void exhaust_samples(int i) {
-    for (const Sample *s = samples(); s->op; s++)
-        if (!strcmp(s->op, all_ops[i]->name)) exhaust_op(s);
-}
-
-static int number_of_ops(void) {
-    int n = 0;
-    while (all_ops[n]) n++;
-    return n;
-}
-
 static int number_of_composites(void) {
     int of_composites = 0;
     while (samples_of_composites()[of_composites].op) of_composites++;
@@ -278,13 +266,13 @@ static int number_of_composites(void) {
 }
 
 CASE("autograd")
-LOOP_TEST(ops, number_of_ops()) { exhaust_samples(_i); }
+LOOP_TEST(ops, number_of_ops()) { each_sample(_i, exhaust_op); }
 
 /* With the cache on, the library can return cached blocks to the system and try again. (With
  * CK_FORK=no the setting was read before, so this test then equals the one above.) */
 LOOP_TEST(ops_with_a_cache, sampled(number_of_ops(), 7)) {
     setenv("TAPEHEAD_CACHE", "1G", 1);
-    exhaust_samples(_i * number_of_ops() / sampled(number_of_ops(), 7));
+    each_sample(_i * number_of_ops() / sampled(number_of_ops(), 7), exhaust_op);
     setenv("TAPEHEAD_CACHE", "0", 1);
 }
 
@@ -512,63 +500,11 @@ LOOP_TEST(tapes, COUNT(tape_work)) { exhaust(&tape_work[_i], &(Leaves){NULL, NUL
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
-static const Shape six = {2, {2, 3}};
-static const double doubles[] = {1, 2, 3, 4, 5, 6};
-
-static Tensor *filled_empty(void) {
-    Tensor *x = tensor_empty(six);
-    if (x) tensor_fill(x, 3);
-    return x;
-}
-
-/* A name and a call. */
-#define MAKERS(MAKER)                                                                              \
-    MAKER(from_floats, tensor_from_floats(six, (float[]){1, 2, 3, 4, 5, 6}))                       \
-    MAKER(from_int64s, tensor_from_int64s(six, (int64_t[]){1, 2, 3, 4, 5, 6}))                     \
-    MAKER(from_bools, tensor_from_bools(SHAPE(2), (bool[]){true, false}))                          \
-    MAKER(from_doubles, tensor_from_doubles(six, doubles))                                         \
-    MAKER(zeros, tensor_zeros(six))                                                                \
-    MAKER(ones, tensor_ones(six))                                                                  \
-    MAKER(full, tensor_full(six, 7))                                                               \
-    MAKER(empty, filled_empty())                                                                   \
-    MAKER(arange, tensor_arange(0, 5, 1))                                                          \
-    MAKER(full_of, tensor_full_of(six, 7, I64))                                                    \
-    MAKER(arange_of, tensor_arange_of(0, 5, 1, I64))                                               \
-    MAKER(eye, tensor_eye(3))                                                                      \
-    MAKER(rand, tensor_rand(six))                                                                  \
-    MAKER(uniform, tensor_uniform(2, 3, six))                                                      \
-    MAKER(randn, tensor_randn(six))                                                                \
-    MAKER(normal, tensor_normal(1, 2, SHAPE(5, 7)))                                                \
-    MAKER(bernoulli, tensor_bernoulli(0.5, six))                                                   \
-    MAKER(randint, tensor_randint(0, 9, six))                                                      \
-    MAKER(randperm, tensor_randperm(9))                                                            \
-    MAKER(rope_linear, tensor_rope_linear(6, 10, 2))                                               \
-    MAKER(rope_llama3, tensor_rope_llama3(6, 10, 2, 1, 4, 64))                                     \
-    MAKER(multinomial, multinomial(false))                                                         \
-    MAKER(multinomial_again, multinomial(true))
-
-static Tensor *multinomial(bool replacement) {
-    Tensor *w = tensor_full(SHAPE(2, 3), 0.5);
-    Tensor *index = w ? tensor_multinomial(w, 2, replacement) : NULL;
-    tensor_release(w);
-    return index;
-}
-
-#define MAKE(name, call)                                                                           \
-    static Tensor *make_##name(void) { return call; }
-MAKERS(MAKE)
-#define ROW(name, call) {#name, make_##name},
-typedef Tensor *Maker(void);
-static const struct {
-    const char *name;
-    Maker *make;
-} makers[] = {MAKERS(ROW)};
-
 /* A call that fails draws no random numbers. */
 static bool attempt_maker(void *context, Outcome *outcome) {
-    Maker *const *make = context;
+    const Maker *maker = context;
     const Generator before = *tensor_generator_current();
-    Tensor *x = (*make)();
+    Tensor *x = maker->make();
     if (x) note(outcome, x);
     if (!x && memcmp(&before, tensor_generator_current(), sizeof before) != 0) abort();
     tensor_release(x);
@@ -576,9 +512,9 @@ static bool attempt_maker(void *context, Outcome *outcome) {
 }
 
 CASE("tensor")
-LOOP_TEST(creation, COUNT(makers)) {
-    Maker *make = makers[_i].make;
-    exhaust(&(Work){.name = makers[_i].name, .attempt = attempt_maker}, &make);
+LOOP_TEST(creation, number_of_makers()) {
+    Maker maker = makers[_i];
+    exhaust(&(Work){.name = maker.name, .attempt = attempt_maker}, &maker);
 }
 
 static bool noted(Outcome *outcome, Tensor *x) {
@@ -1025,9 +961,19 @@ TEST(modules_say_for_what_memory_is_missing) {
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static char file_name[64]; /* made by the test that uses it */
+static char file_name[64]; /* of the test */
 
-static int make_file(void) { return mkstemp(strcpy(file_name, "/tmp/tapehead-alloc-XXXXXX")); }
+static void make_file(void) {
+    frame_setup();
+    const int file = mkstemp(strcpy(file_name, "/tmp/tapehead-alloc-XXXXXX"));
+    ck_assert_int_ge(file, 0);
+    close(file);
+}
+
+static void remove_file(void) {
+    ck_assert_int_eq(unlink(file_name), 0);
+    frame_teardown();
+}
 
 static bool attempt_npy(void *context, Outcome *outcome) {
     bool saved = tensor_save_npy(((Leaves *)context)->x, file_name);
@@ -1057,14 +1003,8 @@ static const Work file_work[] = {
     {"safetensors", prepare_leaves, attempt_safetensors, inspect_write, clean_leaves},
 };
 
-CASE("files")
-LOOP_TEST(files, COUNT(file_work)) {
-    int file = make_file();
-    ck_assert_int_ge(file, 0);
-    exhaust(&file_work[_i], &(Leaves){NULL, NULL});
-    close(file);
-    ck_assert_int_eq(unlink(file_name), 0);
-}
+CASE("files", .setup = make_file, .teardown = remove_file)
+LOOP_TEST(files, COUNT(file_work)) { exhaust(&file_work[_i], &(Leaves){NULL, NULL}); }
 
 typedef struct {
     Linear *linear, *lazy;
@@ -1091,11 +1031,8 @@ static void clean_pair(void *context) {
 }
 
 TEST(checkpoints) {
-    int file = make_file();
     exhaust(&(Work){"checkpoint", prepare_pair, attempt_checkpoint, inspect_pair, clean_pair},
             &(Pair){NULL, NULL});
-    close(file);
-    ck_assert_int_eq(unlink(file_name), 0);
 }
 
 /* A file with an unexpected entry, without a bias, loaded by a load that is not strict. */
@@ -1118,11 +1055,8 @@ static void inspect_part(void *context, bool succeeded) {
 }
 
 TEST(parts_of_checkpoints) {
-    int file = make_file();
     exhaust(&(Work){"part", prepare_pair, attempt_part, inspect_part, clean_pair},
             &(Pair){NULL, NULL});
-    close(file);
-    ck_assert_int_eq(unlink(file_name), 0);
 }
 
 /* The state of an optimizer after two steps is loaded into an optimizer that has taken one step. */
@@ -1214,13 +1148,10 @@ TEST(files_say_for_what_memory_is_missing) {
         "load: out of memory for a list of entries",
     };
     Linear *linear = nn_linear_new(2, 3, true);
-    int file = make_file();
     for (int i = 0; i < COUNT(sentences); i++) expect_refused(save_and_load, linear, sentences[i]);
     expect_refused(load_other_names, linear, "load_state_dict: out of memory for a list of names");
     expect_refused(rename_weight, linear, "dict_rename: out of memory for a list of names");
     expect_refused(rename_weight, linear, "dict_rename: out of memory for a name");
-    close(file);
-    unlink(file_name);
     nn_free(linear);
 }
 

@@ -115,14 +115,8 @@ static void expect_refused(const char *op) {
     tape_end();
 }
 
-static int number_of_ops(void) {
-    int n = 0;
-    while (op_rows[n].name) n++;
-    return n;
-}
-
 CASE("ops", .setup = setup, .teardown = teardown)
-LOOP_TEST(every_op_of_nothing_is_done_at_once, number_of_ops()) {
+LOOP_TEST(every_op_of_nothing_is_done_at_once, number_of_rows()) {
     const OpRow *row = &op_rows[_i];
     if (row->needs_elements) expect_refused(row->name);
     else

@@ -13,12 +13,6 @@
 
 /* ---- the lines ------------------------------------------------------------------------------- */
 
-static int number_of_ops(void) {
-    int ops = 0;
-    while (all_ops[ops]) ops++;
-    return ops;
-}
-
 CASE("lines")
 TEST(lines_are_those_of_tape_print) {
     Tensor *x = LEAF(SHAPE(2, 2), 1, 2, 3, 4);
@@ -158,8 +152,7 @@ static void check_line(const Sample *s) {
 }
 
 LOOP_TEST(a_line_computes_what_backward_adds_and_its_result_again, number_of_ops()) {
-    for (const Sample *s = samples(); s->op; s++)
-        if (!strcmp(s->op, all_ops[_i]->name)) check_line(s);
+    each_sample(_i, check_line);
 }
 
 TEST(a_line_that_is_not_there_or_has_no_gradient_is_an_error) {

@@ -31,12 +31,6 @@ enum { ELEMENTS_MAX = 256 };
 
 /* ---- every op has what it needs to be tested ----------------------------------------------- */
 
-static int ag_op_count(void) {
-    int n = 0;
-    while (all_ops[n]) n++;
-    return n;
-}
-
 static const Sample *sample_of(const char *op) {
     const Sample *s = samples();
     while (s->op && strcmp(s->op, op)) s++;
@@ -62,7 +56,7 @@ static void expect_documented(const char *op) {
 }
 
 CASE("table")
-LOOP_TEST(every_op_has_a_sample_and_a_line_in_the_readme, ag_op_count()) {
+LOOP_TEST(every_op_has_a_sample_and_a_line_in_the_readme, number_of_ops()) {
     const Op *op = all_ops[_i];
     expect_documented(op->name);
     ck_assert_msg(sample_of(op->name) != NULL, "%s has no SAMPLES in tests/suites/library/ops.def",
@@ -241,17 +235,11 @@ static unsigned real_inputs(const Sample *s) {
     return bits;
 }
 
-/* Defines a test for every op; the body that follows runs for each sample of the op. (A test for
- * each sample would need a process for each sample, which is slow under sanitizers.) */
+/* Defines a test for every op; the body that follows runs for each sample of the op. */
 #define WALK(name)                                                                                 \
     static void name##_of(const Sample *s);                                                        \
-    LOOP_TEST(name, ag_op_count()) { each_sample(_i, name##_of); }                                 \
+    LOOP_TEST(name, number_of_ops()) { each_sample(_i, name##_of); }                               \
     static void name##_of(const Sample *s)
-
-static void each_sample(int op, void (*check)(const Sample *)) {
-    for (const Sample *s = samples(); s->op; s++)
-        if (!strcmp(s->op, all_ops[op]->name)) check(s);
-}
 
 CASE("walk")
 WALK(gradients_are_slopes_in_any_layout) {
@@ -776,7 +764,7 @@ static bool is_of_interest(unsigned grads, unsigned all) {
 }
 
 CASE("walk")
-LOOP_TEST(writes_in_place_are_harmless_or_refused, ag_op_count()) {
+LOOP_TEST(writes_in_place_are_harmless_or_refused, number_of_ops()) {
     bool refused[OUTPUT + 1] = {false}, changed[OUTPUT + 1] = {false};
     for (const Sample *s = samples(); s->op; s++) {
         if (strcmp(s->op, all_ops[_i]->name) || !has_gradient(s)) continue;
@@ -863,7 +851,7 @@ static int check_letting_go(const Sample *s, Layout layout, unsigned grads) {
 
 /* Letting go changes no gradient, in any memory layout: backward can still read the tensors in
  * .reads, and it reads no others. */
-LOOP_TEST(letting_go_changes_no_gradient, ag_op_count()) {
+LOOP_TEST(letting_go_changes_no_gradient, number_of_ops()) {
     const Op *op = all_ops[_i];
     const unsigned all_read = READS_OUT | ((1u << inputs_of(op)) - 1);
     int gone = 0;
@@ -928,7 +916,7 @@ static void expect_no_broadcast(const Op *op) {
     release_all(in, 2);
 }
 
-LOOP_TEST(every_op_has_a_wrong_shape_or_takes_any, ag_op_count()) {
+LOOP_TEST(every_op_has_a_wrong_shape_or_takes_any, number_of_ops()) {
     const Op *op = all_ops[_i];
     const OpRow *row = op_row(op->name);
     if (is_elementwise(row) && inputs_of(op) == 2) expect_no_broadcast(op);
@@ -980,7 +968,7 @@ static void expect_mixture_refused(const Op *op, const Sample *s, Tensor **in, i
     in[i] = right;
 }
 
-LOOP_TEST(wrong_types_are_refused, ag_op_count()) {
+LOOP_TEST(wrong_types_are_refused, number_of_ops()) {
     const Op *op = all_ops[_i];
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
@@ -1010,7 +998,7 @@ static void expect_null_refused(const char *op, const char *input) {
     expect_error(format("%s: %s is NULL", op, input));
 }
 
-LOOP_TEST(null_is_refused, ag_op_count()) {
+LOOP_TEST(null_is_refused, number_of_ops()) {
     const Op *op = all_ops[_i];
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
@@ -1030,7 +1018,7 @@ LOOP_TEST(null_is_refused, ag_op_count()) {
     release_all(in, s->n);
 }
 
-LOOP_TEST(a_pending_error_stays, ag_op_count()) {
+LOOP_TEST(a_pending_error_stays, number_of_ops()) {
     Tensor *in[SAMPLE_INPUTS];
     const Sample *s = start_mistake(_i, in);
     ck_assert(tape_begin());

@@ -17,8 +17,6 @@
 #include "../../../tensor/internal.h"
 #include "../common.h"
 
-/* ---- every test ends with no tensor alive and no error pending ------------------------------- */
-
 /* ---- reading tensors ------------------------------------------------------------------------- */
 
 static double at(DType dtype, const void *elements, int64_t i) {
@@ -548,19 +546,6 @@ TEST(float64_reaches_further) {
     FAILS(tensor_uniform(-1e308, 1e308, SHAPE(2)),
           "uniform: low is -1e+308 and high is 1e+308: both, and "
           "high - low, must be finite in float64");
-}
-
-TEST(a_pending_error_stays_and_draws_nothing) {
-    tensor_fail("the first mistake");
-    ck_assert_ptr_null(tensor_rand(SHAPE(2)));
-    ck_assert_ptr_null(tensor_uniform(0, 1, SHAPE(2)));
-    ck_assert_ptr_null(tensor_randn(SHAPE(2)));
-    ck_assert_ptr_null(tensor_normal(0, 1, SHAPE(LARGE)));
-    ck_assert_ptr_null(tensor_bernoulli(0.5, SHAPE(2)));
-    ck_assert_ptr_null(tensor_randint(0, 2, SHAPE(2)));
-    ck_assert_ptr_null(tensor_randperm(2));
-    FAILS(tensor_normal(0, -1, SHAPE(2)), "the first mistake");
-    ck_assert_double_eq(next_rand(), FIRST_OF_SEED_0);
 }
 
 TEST(no_memory_draws_nothing) {
