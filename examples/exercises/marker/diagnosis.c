@@ -489,7 +489,10 @@ static void say_outside(const Case *c, int call) {
     const int outside = c->trial->result[call].outside;
     const Parameter *p = exercise_array(c->e, abs(outside) - 1);
     sizes_text(c->e, &c->right->call[call], sizes, sizeof sizes);
-    if (!p)
+    if (outside == FAR_OUTSIDE)
+        say(c->mark, "%s writes far before or behind an array (%s)\nHow far does each index go?\n",
+            c->e->function, sizes);
+    else if (!p)
         say(c->mark,
             "%s writes behind memory that it got from malloc (%s)\nHow many bytes does it ask for, "
             "and which is the largest index?\n",

@@ -23,10 +23,12 @@
 /* Calls the student's function. */
 void tapehead_call(const int *size, const double *number, void *const *array);
 
-enum { SHALLOW = 1 << 14, DEEP = 1 << 20 };
+enum { SHALLOW = 1 << 14, DEEP = 1 << 20, FAR = 1 << 15 };
 
 static CallHeader header;
 static CallResult result;
+static unsigned char *zones; /* FAR bytes, all zones, FAR bytes */
+static size_t zones_size;
 static unsigned char *zone[CALL_ARRAYS];   /* guard, array, guard */
 static unsigned char *before[CALL_ARRAYS]; /* what the array had before the call */
 
@@ -64,10 +66,9 @@ static struct {
 } * live;
 static size_t blocks, room;
 
-/* Behind each block lie so many bytes of NaN's, as around the function's arrays: signalling ones,
- * so
- * += is noticed, too. */
-enum { BEHIND = 4096 };
+/* Behind each block lie so many bytes of NaN's, more than 1031 numbers have, as around the
+ * function's arrays: signalling ones, so += is noticed, too. */
+enum { BEHIND = 9216 };
 static unsigned char *behind;
 static bool spoiled; /* something was written there, in this call */
 
@@ -243,9 +244,26 @@ static uint64_t guard_word(int array, size_t place) {
 static size_t padded(int array) { return ((size_t)header.bytes[array] + 7) / 8 * 8; }
 static unsigned char *array_of(int array) { return zone[array] + 8 * GUARD; }
 
+/* The zones lie one behind the other, so that what is written far from an array is found, too. The
+ * same sizes give the same places. */
+static void place_zones(void) {
+    size_t at = FAR;
+    zones_size = 2 * FAR;
+    for (int i = 0; i < header.arrays; i++) zones_size += padded(i) + 16 * GUARD;
+    zones = __real_realloc(zones, zones_size);
+    memset(zones, 0xff, FAR);
+    memset(zones + zones_size - FAR, 0xff, FAR);
+    for (int i = 0; i < header.arrays; i++) {
+        zone[i] = zones + at;
+        at += padded(i) + 16 * GUARD;
+    }
+}
+static bool is_spoiled(const unsigned char *far) {
+    return *far != 0xff || memcmp(far, far + 1, FAR - 1) != 0;
+}
+
 static void make_zone(int array) {
     const size_t bytes = padded(array) + 16 * GUARD;
-    zone[array] = __real_realloc(zone[array], bytes);
     before[array] = __real_realloc(before[array], padded(array) + 8);
     for (size_t i = 0; i < bytes / 8; i++) {
         if (i == GUARD) i += (size_t)header.bytes[array] / 8;
@@ -286,12 +304,15 @@ static void run(void) {
 static void check(void) {
     for (int i = 0; i < header.arrays; i++) {
         const bool same = memcmp(array_of(i), before[i], (size_t)header.bytes[i]) == 0;
-        if (!result.outside) result.outside = zone_is_spoiled(i) * (i + 1);
+        const int side = result.outside ? 0 : zone_is_spoiled(i);
+        if (side) result.outside = header.access[i] ? side * (i + 1) : FAR_OUTSIDE;
         if (!header.access[i] && !same && !result.changed) result.changed = i + 1;
         if (header.access[i] && header.filled && same) result.unwritten |= 1 << i;
     }
     for (size_t i = 0; i < blocks; i++) look_behind(i);
     if (spoiled && !result.outside) result.outside = CALL_ARRAYS + 1;
+    if (!result.outside && (is_spoiled(zones) || is_spoiled(zones + zones_size - FAR)))
+        result.outside = FAR_OUTSIDE;
 }
 
 static void read_exactly(void *bytes, size_t n, FILE *file) {
@@ -308,6 +329,7 @@ static void fill_array(int array) {
 
 /* Reads the arrays of a call. An array that is carried stays. */
 static void read_arrays(FILE *calls) {
+    place_zones();
     for (int i = 0; i < header.arrays; i++) {
         const size_t n = (size_t)header.bytes[i];
         unsigned char *carried = NULL;

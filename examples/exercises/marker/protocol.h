@@ -12,6 +12,8 @@
 
 enum { CALL_SIZES = 4, CALL_NUMBERS = 2, CALL_ARRAYS = 12 };
 enum { GUARD = 512 }; /* numbers before and behind each array */
+/* Something is written behind the guard of an array, or beside an input. */
+enum { FAR_OUTSIDE = CALL_ARRAYS + 2 };
 
 /* Begins the line that harness.c prints before it stops at an index outside of an array of a fixed
  * size: "FILE:LINE: INDEX SIZE". */
@@ -37,7 +39,7 @@ typedef struct {
     int64_t memory;    /* bytes of stack, heap and static memory, of a measured call */
     int32_t call;      /* its number, from 0 */
     int32_t outside;   /* 1 + the array behind which something was written, negative if before it;
-                        * 1 + CALL_ARRAYS for memory of malloc; else 0 */
+                        * 1 + CALL_ARRAYS for memory of malloc, or FAR_OUTSIDE; else 0 */
     int32_t changed;   /* 1 + the input that was changed; else 0 */
     int32_t shown;     /* how many Shown come after the outputs */
     int32_t unwritten; /* bit i: nothing was written to array i, in a filled call */
