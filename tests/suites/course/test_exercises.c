@@ -333,6 +333,19 @@ TEST(what_is_missing) {
     free(tree);
 }
 
+/* An error in SHOW is one of the student's line. */
+TEST(what_is_shown_wrongly) {
+    submit(
+        3,
+        "#include \"exercises.h\"\nvoid softmax_backward(int n, double dx[n], const double y[n], const "
+        "double dy[n]) { dx[0] = 1;\nSHOW_TABLE(y, n, n); }\n");
+    const char *output = output_of("--only 4");
+    ck_assert_msg(strncmp(output, "it does not compile: 04_softmax.c:3:", 36) == 0, "%s", output);
+    ck_assert_ptr_nonnull(
+        strstr(output, "SHOW_TABLE needs a table, double x[n][m], and y is none"));
+    free(tree);
+}
+
 /* ---- the command line --------------------------------------------------------------------------
  */
 
