@@ -469,7 +469,6 @@ char *lesson_card_as_json(int number, LessonOptions options) {
     if (more) fprintf(file, "{\"card\":");
     if (more) card_write(&card, file);
     if (more) fprintf(file, "}\n");
-    card_end(&card);
     data_close(file, json);
     if (!tensor_error()) return json;
     free(json);

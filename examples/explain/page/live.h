@@ -40,9 +40,10 @@
  * With "box 1" the answer has no lesson, but what a box for a rule needs, in a tenth of the time:
  * {"box":{"help":[{"text":"a @ b","says":"the product of matrices"}, ...], "planted":[as above],
  * "places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
- * "exercise":"04_softmax","names":[...],"mistakes":[...]}]}}, for each gradient the name of its
- * rule, a right formula, the exercise in C, the names that a formula can use, and the known
- * mistakes (rule_plant.h). So it is also the way to check a formula while it is typed.
+ * "shown":"A * (dA - sum(A * dA))","exercise":"04_softmax","names":[...],"mistakes":[...]}]}}, for
+ * each gradient the name of its rule, a right formula, the same in the lesson's names, the exercise
+ * in C, the names that a formula can use, and the known mistakes (rule_plant.h). So it is also the
+ * way to check a formula while it is typed.
  *
  * With "probe INDEX FROM TO POINTS NAME" the answer has no lesson, but what its forward computes if
  * another number is added to one element of a leaf or result: FROM, TO, and what lies between, at

@@ -10,7 +10,7 @@
 static const Part *use_of(const RuledTape *tape, const Part *part) {
     const RuledLine *line = &tape->lines[part->line];
     const Part *only = NULL;
-    for (int l = part->line + 1; l < tape->num_lines && line->moves; l++)
+    for (int l = part->line + 1; l < tape->num_lines && line->right_moves; l++)
         for (int n = 0; n < tape->lines[l].num_parts; n++)
             if (tape->lines[l].parts[n].x == line->out) only = &tape->lines[l].parts[n];
     return only && tape->tensors[line->out].parts == 1 ? only : part;

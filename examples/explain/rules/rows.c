@@ -23,7 +23,8 @@ static void add_number(RuleScope *scope, const char *name, double number) {
     add(scope, name, (RuleName){.meaning = NAMES_NUMBER, .number = number});
 }
 
-/* The names of the op's call; of a planted rule x0, x1, ... are its inputs, and t7 a tensor. */
+/* The names of the op's call; of a planted rule x0, x1, ... are its inputs, t7 a tensor, and g7 the
+ * gradient of one. */
 static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *scope) {
     static const char *const arguments[] = {"s", "p", "scale", "eps"};
     const char *at = strchr(json_text(line->json, "call", ""), '(');
@@ -56,6 +57,8 @@ static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *
     for (int t = 0; t < tape->num_tensors && scope->n < RULE_NAMES - 1; t++) {
         snprintf(name, sizeof name, "t%d", t);
         add(scope, name, (RuleName){.meaning = NAMES_TENSOR, .input = TENSORS + t});
+        snprintf(name, sizeof name, "g%d", t);
+        add(scope, name, (RuleName){.meaning = NAMES_GRADIENT, .input = t});
     }
 }
 
@@ -161,6 +164,7 @@ static int put_name(Maker *m, const RuleName *name) {
     case NAMES_OUT: return put_tensor(m, m->line->out, false);
     case NAMES_INPUT: return put_tensor(m, m->line->in[name->input], false);
     case NAMES_NUMBER: return put_number(m->tree, name->number);
+    case NAMES_GRADIENT: return put_tensor(m, name->input, true);
     default: break;
     }
     if (name->input >= TENSORS) return put_tensor(m, name->input - TENSORS, false);

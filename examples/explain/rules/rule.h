@@ -32,6 +32,7 @@ typedef enum {
     NAMES_OUT,
     NAMES_INPUT,
     NAMES_TENSOR,
+    NAMES_GRADIENT,
     NAMES_NUMBER,
     NAMES_REFUSED
 } RuleMeaning;
@@ -40,15 +41,14 @@ typedef struct {
     RuleMeaning meaning;
     int input;       /* NAMES_INPUT: which */
     double number;   /* NAMES_NUMBER */
-    Tensor *tensor;  /* NAMES_TENSOR */
+    Tensor *tensor;  /* NAMES_TENSOR; NAMES_GRADIENT: whose gradient */
     const char *why; /* NAMES_REFUSED: "dS " and this is the complaint */
 } RuleName;
 /* The names of a line. */
 typedef struct {
     int n;
-    int own;             /* the first ones, which a complaint lists */
-    int lesson;          /* of these the first ones: the lesson's names of the line's tensors */
-    char elsewhere[120]; /* a `why` of names */
+    int own;    /* the first ones, which a complaint lists */
+    int lesson; /* of these the first ones: the lesson's names of the line's tensors */
     RuleName names[RULE_NAMES];
 } RuleScope;
 
@@ -74,10 +74,17 @@ typedef struct {
 /* False, with a complaint, if the text is no formula. */
 bool rule_parse(RuleFormula *formula, const char *text, const RuleScope *scope);
 
-/* What the names stand for now: the gradient of the result, the result, the inputs. */
+/* What the names stand for now: the gradient of the result, the result, the inputs. Of the
+ * gradients that come before this one those that are given, else those that backward has made. */
+typedef struct {
+    const Tensor *of;
+    Tensor *gradient;
+} RuleGiven;
 typedef struct {
     Tensor *dy, *out;
     Tensor *const *in;
+    const RuleGiven *given;
+    int num_given;
 } RuleValues;
 
 /* The value of the formula in dy's type, a loan of the open tape. NULL with a complaint if shapes

@@ -1,7 +1,7 @@
 /* rule_box.c - what a box for a rule needs to know of a tape: see rule_write_places in
  * rule_plant.h.
  */
-#include "rule_planted.h"
+#include "rule_judge.h"
 
 #include "../page/json.h"
 
@@ -30,7 +30,7 @@ void planted_name(const Planting *p, int i, int k, char name[3 * RULE_NAME]) {
 }
 
 static void write_name(const RuleName *name, FILE *file) {
-    static const char *const meanings[] = {"dy", "y", "input", "table", "number"};
+    static const char *const meanings[] = {"dy", "y", "input", "table", "table", "number"};
     fprintf(file, "{\"name\":");
     json_write_string(file, name->name);
     json_write_member(file, "is", meanings[name->meaning]);
@@ -45,7 +45,7 @@ static bool write_names(const Planting *p, int i, FILE *file) {
     Tensor *kept = NULL;
     RuleScope *scope = malloc(sizeof *scope);
     if (!scope) return tensor_fail("out of memory for a rule");
-    const bool done = planted_scope(p, i, &kept, scope);
+    const bool done = planted_scope(p, i, NULL, &kept, scope);
     for (int n = 0; n < scope->own && done; n++) {
         if (!rule_can_stand(scope->names[n].name)) continue;
         fputs(before, file);
@@ -72,19 +72,19 @@ static const char *exercise_of(const char *op) {
 }
 
 /* The known mistakes that fit there, in the lesson's names. */
-static bool write_mistakes(const Planting *p, const PlantedUse *use, const bool *wrong,
+static bool write_mistakes(const Planting *p, const JudgePlace *place, const char **before,
                            FILE *file) {
-    const char *before = "";
-    char said[320];
+    const PlantedUse *use = &place->use;
+    char said[JUDGE_TEXT];
     Tensor *kept = NULL;
     for (int m = 0; m < num_mistake_rows && !tensor_error(); m++) {
-        if (!wrong[m]) continue;
+        if (!place->is_wrong[m]) continue;
         planted_say_formula(p, use, &kept, mistake_rows[m].formula[use->k], said);
-        fprintf(file, "%s{\"id\":", before);
+        fprintf(file, "%s{\"id\":", *before);
         json_write_string(file, mistake_rows[m].id);
         json_write_member(file, "formula", said);
         putc('}', file);
-        before = ",\n";
+        *before = ",\n";
     }
     tensor_release(kept);
     return !tensor_error();
@@ -93,22 +93,25 @@ static bool write_mistakes(const Planting *p, const PlantedUse *use, const bool 
 static bool write_place(const Planting *p, int i, int k, FILE *file) {
     TapeLine line;
     char name[3 * RULE_NAME];
-    const PlantedUse use = {.line = i, .k = k};
-    bool *wrong = calloc((size_t)num_mistake_rows, sizeof *wrong);
-    if (!wrong) return tensor_fail("out of memory for a rule");
-    const char *formula = planted_known(i, k, wrong);
+    const char *before = "";
+    JudgePlace place, turned;
+    PlantedUse use;
+    const bool turns = judge_turned_use(i, k, &use);
+    bool done = judge_place(p, i, k, false, &place);
+    if (turns) done = judge_place(p, i, k, true, &turned) && done;
     planted_name(p, i, k, name);
     fprintf(file, "{\"line\":%d,\"input\":%d", i, k);
     json_write_member(file, "name", name);
-    json_write_member(file, "formula", formula ? formula : "");
+    json_write_member(file, "formula", place.formula ? place.formula : "");
+    json_write_member(file, "shown", turns ? turned.shown : place.shown);
     tape_line(i, &line);
     json_write_member(file, "exercise", exercise_of(line.op));
     fprintf(file, ",\"names\":[");
-    bool done = !tensor_error() && write_names(p, i, file);
+    done = done && write_names(p, i, file);
     fprintf(file, "],\n\"mistakes\":[");
-    done = done && write_mistakes(p, &use, wrong, file);
+    done = done && write_mistakes(p, &place, &before, file);
+    if (turns) done = done && write_mistakes(p, &turned, &before, file);
     fprintf(file, "]}");
-    free(wrong);
     return done && !tensor_error();
 }
 

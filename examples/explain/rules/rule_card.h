@@ -6,7 +6,6 @@
  *     for (int look = 0; look < CARD_LOOKS; look++)
  *         card_look(&card, &planting);             on a tape with gradients, each time another one
  *     card_write(&card, file);
- *     card_end(&card);
  *
  * A line of a card says what a gradient is, not what one line of the tape adds to it: dK' and dK
  * are one line, dK = dS' @ Q, and where x is used three times dx has three terms. In the formula
@@ -17,22 +16,14 @@
 #ifndef TAPEHEAD_EXAMPLES_RULE_CARD_H
 #define TAPEHEAD_EXAMPLES_RULE_CARD_H
 
-#include "rule_planted.h"
+#include "rule_judge.h"
 
-#include "../../common/mistakes.h"
-
-enum { CARD_LOOKS = 3, CARD_LINES = 12, CARD_TEXT = 320 };
+enum { CARD_LOOKS = 3, CARD_LINES = 12 };
 
 typedef struct {
     const char *formula;
     char name[RULE_NAME];
-    bool is_refused, is_wrong_here, is_wrong; /* with the lesson's numbers, with others */
-    int column;                               /* of what is refused; 0: it has none */
-    bool *is_mistake;                         /* each row of mistakes.def, so far */
-    unsigned parts; /* bit s: it may be the sum of the uses in s, a set of bits */
-    PlantedLikeness like;
-    const MistakeRow *mistake;
-    char why[CARD_TEXT + 80], question[CARD_TEXT], shown[CARD_TEXT];
+    Judged judged;
 } CardLine;
 
 typedef struct {
@@ -41,7 +32,7 @@ typedef struct {
 } Card;
 
 /* The texts, "dA: dY @ V'", stay the caller's. False and an error if there are too many, or if one
- * names no gradient; the caller calls card_end also then. */
+ * names no gradient. */
 bool card_begin(Card *card, const char *const *rules, int n);
 /* Judges all lines on the open tape; the last look says what they are. False and an error if memory
  * is out. */
@@ -51,6 +42,5 @@ bool card_look(Card *card, const Planting *planting);
  * refused, and then why has no full stop, and column says where, from 1, or 0. A right line has
  * "shown", a right formula in the lesson's names. */
 void card_write(const Card *card, FILE *file);
-void card_end(Card *card);
 
 #endif

@@ -158,6 +158,14 @@ static Tensor *element_by_element(RuleFormula *f, const RuleNode *n, Tensor *a, 
     }
 }
 
+/* 0 where backward has not been. */
+static Tensor *gradient_of(const Tensor *x, const RuleValues *v) {
+    for (int i = 0; i < v->num_given; i++)
+        if (v->given[i].of == x) return v->given[i].gradient;
+    if (x->grad_buffer) return x->grad_buffer; /* it is on its way */
+    return x->grad ? x->grad : tape_own(tensor_zeros_like(x));
+}
+
 /* Bools and integers become numbers of the gradient's type. */
 static Tensor *value_of(const RuleName *name, const RuleValues *v) {
     switch (name->meaning) {
@@ -165,6 +173,7 @@ static Tensor *value_of(const RuleName *name, const RuleValues *v) {
     case NAMES_OUT: return ag_to(v->out, v->dy->dtype);
     case NAMES_INPUT: return ag_to(v->in[name->input], v->dy->dtype);
     case NAMES_TENSOR: return ag_to(name->tensor, v->dy->dtype);
+    case NAMES_GRADIENT: return ag_to(gradient_of(name->tensor, v), v->dy->dtype);
     default: return tape_own(tensor_full_of(SCALAR, name->number, v->dy->dtype));
     }
 }

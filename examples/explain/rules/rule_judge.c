@@ -1,34 +1,34 @@
-/* rule_judge.c - is a planted formula right, and which mistake is it if not? See rule_plant.h.
- *
- * A backward is linear in dy, and two linear functions that agree on a random dy agree on all, but
- * for a probability of 0. So the formula and the line's own backward are compared on two random dy,
- * and the formulas of the known mistakes are, too. */
-#include "rule_planted.h"
+/* rule_judge.c - is a formula right, and what is it if not? See rule_judge.h. */
+#include "rule_judge.h"
+
+#include "../../common/put_text.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWS = 2 };
+enum { DRAWS = 2, FIRST_DRAW = 17, MOST_USES = 4, MOST_GIVEN = 64 };
 
-/* What is compared: gradients of in[k] on line i. */
+/* The gradient of x, on the open tape. */
 typedef struct {
     const Planting *planting;
-    PlantedLine *line;
-    PlantedRule *rule;
-    PlantedUse use;
-    Tensor *in[PLANTED_INPUTS];
-    Tensor *out;
-    Tensor *arrives; /* the gradient of out, after backward; or NULL */
-    const Tensor *x;
-    int64_t n; /* numbers of a gradient */
+    bool is_whole, moves; /* the card's; the line only moves numbers */
+    Tensor *x;
+    int num_uses;
+    PlantedUse at[MOST_USES], uses[MOST_USES]; /* what reads x; through K', what reads K' */
+    RuleValues of[MOST_USES], own_values;      /* of the uses; of the formula */
+    Tensor *in[MOST_USES][PLANTED_INPUTS], *own_in[PLANTED_INPUTS];
+    Tensor *kept[MOST_USES];
+    RuleGiven given[MOST_GIVEN];
+    int64_t n; /* numbers of the gradient */
     double tolerance;
-    Tensor *dy[DRAWS + 1]; /* the last one is twice the first */
-    double *right[DRAWS], *own[DRAWS + 1], *other;
-    RuleScope *scope; /* the names in the formulas of mistakes */
-    RuleFormula *tried;
-} Trial;
+    double *own, *right, *other, *part[MOST_USES];
+    RuleScope *op, *lesson; /* the names of mistakes.def for each use, and those of the formula */
+    RuleFormula *formula, *tried;
+} Look;
+
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 /* A lesson's own generator stays as it is. */
 static double draw(uint64_t *state) {
@@ -49,13 +49,17 @@ Tensor *planted_draw_like(const Tensor *x, uint64_t *state, double factor) {
     return typed;
 }
 
+static bool is_float(const Tensor *x) { return x->dtype == F32 || x->dtype == F64; }
+
 bool rule_draw(Tensor *x, uint64_t *state) {
-    if (x->dtype != F32 && x->dtype != F64) return true;
+    if (!is_float(x)) return true;
     Tensor *drawn = planted_draw_like(x, state, 1);
     const bool done = drawn && tensor_copy_from(x, drawn);
     tensor_release(drawn);
     return done;
 }
+
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Sums a gradient over the dimensions in which x was broadcast. */
 static Tensor *in_shape_of(Tensor *dx, const Tensor *x) {
@@ -76,19 +80,43 @@ bool planted_compute(RuleFormula *f, const RuleValues *values, const Tensor *x, 
     return done;
 }
 
-static bool by_formula(const Trial *t, RuleFormula *f, Tensor *dy, double *numbers) {
-    const RuleValues values = {dy, t->out, t->in};
-    return planted_compute(f, &values, t->x, t->line->moves, numbers);
+/* A formula in the lesson's names; that of a card has to have the size of the gradient. */
+static bool compute_own(Look *l, RuleFormula *f, double *numbers) {
+    if (!l->is_whole) return planted_compute(f, &l->own_values, l->x, l->moves, numbers);
+    if (!tape_begin_no_grad()) return false;
+    Tensor *value = rule_fit_whole(f, rule_evaluate(f, &l->own_values), l->x);
+    const bool done = value && tensor_to_doubles(value, numbers);
+    tape_end();
+    return done;
 }
 
-/* The gradient by the line's own backward. */
-static bool by_line(const Trial *t, const Tensor *dy, double *numbers) {
+/* A formula of mistakes.def. */
+static bool compute_use(Look *l, int u, const char *formula, double *numbers) {
+    return rule_parse(l->tried, formula, &l->op[u]) &&
+           planted_compute(l->tried, &l->of[u], l->x, l->moves, numbers);
+}
+
+/* What a use gives, by the own backward of its line. */
+static bool compute_part(Look *l, int u) {
     Tensor *dx[PLANTED_INPUTS] = {NULL};
-    const bool done = tape_vjp(t->line->number, dy, dx);
-    const Tensor *mine = done ? dx[t->rule->input] : NULL;
-    const bool read = mine && tensor_to_doubles(mine, numbers);
+    TapeLine line;
+    if (!tape_line(l->at[u].line, &line)) return false;
+    const Tensor *dy = l->is_whole ? line.out->grad : l->own_values.dy;
+    const bool done = tape_vjp(l->at[u].line, dy, dx);
+    const Tensor *mine = done ? dx[l->at[u].k] : NULL;
+    const bool read = mine && tensor_to_doubles(mine, l->part[u]);
     for (int k = 0; k < PLANTED_INPUTS; k++) tensor_release(dx[k]);
     return read;
+}
+
+static bool compute_right(Look *l) {
+    bool done = true;
+    for (int u = 0; u < l->num_uses && done; u++) done = compute_part(l, u);
+    for (int64_t i = 0; i < l->n && done; i++) {
+        l->right[i] = 0;
+        for (int u = 0; u < l->num_uses; u++) l->right[i] += l->part[u][i];
+    }
+    return done;
 }
 
 bool planted_same(const double *a, const double *b, double factor, int64_t n, double tolerance) {
@@ -103,234 +131,273 @@ bool planted_same(const double *a, const double *b, double factor, int64_t n, do
     return true;
 }
 
-static bool same(const Trial *t, const double *a, const double *b, double factor) {
-    return planted_same(a, b, factor, t->n, t->tolerance);
+static bool same(const Look *l, const double *a, const double *b, double factor) {
+    return planted_same(a, b, factor, l->n, l->tolerance);
 }
 
-/* ---- mistakes -------------------------------------------------------------------------------- */
+/* ---- where a gradient comes from ------------------------------------------------------------- */
+
+static bool is_product(const TapeLine *line) {
+    return strcmp(line->op, "matmul") == 0 || strcmp(line->op, "bmm") == 0;
+}
+
+bool judge_turned_use(int i, int k, PlantedUse *use) {
+    TapeLine line;
+    if (!tape_line(i, &line) || !planted_turns(&line)) return false;
+    const Tensor *turned = line.out;
+    Tensor *x = line.in[k];
+    for (int j = i + 1; tape_line(j, &line); j++)
+        if (is_product(&line) && line.in[1] == turned) {
+            *use = (PlantedUse){j, 1, x};
+            return true;
+        }
+    return false;
+}
+
+static void add_use(Look *l, PlantedUse at, bool turns) {
+    TapeLine line;
+    const int u = l->num_uses++;
+    l->at[u] = at;
+    l->uses[u] = at;
+    if (turns) judge_turned_use(at.line, at.k, &l->uses[u]);
+    tape_line(l->uses[u].line, &line);
+    planted_inputs(&line, l->in[u]);
+    l->of[u] = (RuleValues){.dy = line.out->grad, .out = line.out, .in = l->in[u]};
+    if (u > 0) return;
+    if (!l->is_whole) tape_line(at.line, &line);
+    planted_inputs(&line, l->own_in);
+    l->own_values = (RuleValues){.dy = line.out->grad, .out = line.out, .in = l->own_in};
+}
+
+/* All lines that read x. */
+static void find_uses(Look *l) {
+    TapeLine line;
+    for (int i = 0; tape_line(i, &line); i++)
+        for (int k = 0; k < line.n_in && l->num_uses < MOST_USES; k++)
+            if (line.in[k] == l->x && planted_has_gradient(&line, k))
+                add_use(l, (PlantedUse){i, k, NULL}, true);
+}
+
+static bool begin(Look *l) {
+    const int64_t n = tensor_numel(l->x);
+    const bool is_f32 = l->x->dtype == F32 || l->own_values.out->dtype == F32;
+    l->n = n;
+    l->tolerance = is_f32 ? (l->is_whole ? 1e-4 : 2e-5) : 1e-9;
+    l->own = malloc((size_t)(n * (3 + MOST_USES) + 1) * sizeof *l->own);
+    l->op = malloc((MOST_USES + 1) * sizeof *l->op);
+    l->tried = malloc(2 * sizeof *l->tried);
+    if (!l->own || !l->op || !l->tried) return tensor_fail("out of memory for a rule");
+    l->right = l->own + n;
+    l->other = l->own + 2 * n;
+    l->lesson = l->op + MOST_USES;
+    if (!l->formula) l->formula = l->tried + 1;
+    for (int u = 0; u < l->num_uses; u++) {
+        l->part[u] = l->own + (3 + u) * n;
+        if (!planted_scope_of_op(&l->uses[u], &l->kept[u], &l->op[u])) return false;
+    }
+    return !tensor_error();
+}
+
+static void end(Look *l) {
+    for (int u = 0; u < l->num_uses; u++) tensor_release(l->kept[u]);
+    free(l->own);
+    free(l->op);
+    free(l->tried);
+}
+
+/* ---- the gradients that a formula reads ------------------------------------------------------ */
+
+static bool reads_gradient(const RuleFormula *f, const Tensor *of) {
+    for (int i = 0; i < f->n; i++)
+        if (f->nodes[i].sign == 'n' && f->nodes[i].value.meaning == NAMES_GRADIENT &&
+            (!of || f->nodes[i].value.tensor == of))
+            return true;
+    return false;
+}
+
+bool planted_reads_others(const RuleFormula *f) { return reads_gradient(f, NULL); }
+
+/* The gradient of x, which becomes dx more; NULL: it has none yet. */
+static Tensor *give(Look *l, const Tensor *x, Tensor *dx) {
+    int i = 0, *n = &l->own_values.num_given;
+    while (i < *n && l->given[i].of != x) i++;
+    if (!dx || i == MOST_GIVEN) return i < *n ? l->given[i].gradient : NULL;
+    if (i == *n) l->given[(*n)++] = (RuleGiven){x, dx};
+    else l->given[i].gradient = ag_add(l->given[i].gradient, dx);
+    return l->given[i].gradient;
+}
+
+/* Draws what arrives at the line, `factor` times; of a formula that reads gradients before it, and
+ * of K', those are drawn, and go back to the line as in a backward pass. On an open tape without
+ * gradients. */
+static bool draw_gradients(Look *l, int seed, double factor) {
+    uint64_t state = (uint64_t)seed;
+    TapeLine line;
+    int i = l->at[0].line;
+    l->own_values.num_given = 0;
+    l->own_values.given = l->given;
+    if (reads_gradient(l->formula, NULL) || l->uses[0].turned)
+        while (tape_line(i + 1, &line)) i++;
+    for (; i >= l->at[0].line && !tensor_error(); i--) {
+        Tensor *in[PLANTED_INPUTS], *dx[PLANTED_INPUTS] = {NULL};
+        if (!tape_line(i, &line) || line.n_in > PLANTED_INPUTS) continue;
+        const bool is_drawn =
+            i == l->at[0].line || i == l->uses[0].line || reads_gradient(l->formula, line.out);
+        planted_inputs(&line, in);
+        Tensor *dy = give(l, line.out, NULL);
+        if (!dy && is_drawn)
+            dy = give(l, line.out, tape_own(planted_draw_like(line.out, &state, factor)));
+        if (i == l->uses[0].line) l->of[0].dy = dy;
+        if (i == l->at[0].line) l->own_values.dy = dy;
+        else if (dy && line.out->grad_fn && tape_vjp(i, dy, dx))
+            for (int k = 0; k < PLANTED_INPUTS; k++)
+                if (dx[k]) give(l, in[k], tape_own(dx[k]));
+    }
+    return !tensor_error();
+}
+
+/* ---- what agrees ----------------------------------------------------------------------------- */
 
 const char *planted_formula_of(const MistakeRow *m, const PlantedUse *use) {
     return use->k < 3 && mistake_is_of(m, planted_op(use)) ? m->formula[use->k] : NULL;
 }
 
-/* Does the formula compute these numbers? */
-static bool computes(Trial *t, const char *formula, double *const numbers[DRAWS]) {
-    bool equal = rule_parse(t->tried, formula, t->scope);
-    for (int d = 0; d < DRAWS && equal; d++)
-        equal = by_formula(t, t->tried, t->dy[d], t->other) && same(t, numbers[d], t->other, 1);
-    return equal;
+/* The formula of a mistake of this gradient; NULL if row m has none. */
+static const char *mistake_of(const Look *l, int m) {
+    const MistakeRow *row = &mistake_rows[m];
+    return row->id && l->num_uses == 1 ? planted_formula_of(row, &l->uses[0]) : NULL;
 }
 
-/* The first mistake that computes these numbers; NULL if there is none. */
-static const MistakeRow *find_mistake(Trial *t, double *const numbers[DRAWS]) {
-    for (int i = 0; i < num_mistake_rows && !tensor_error(); i++) {
-        const MistakeRow *m = &mistake_rows[i];
-        const char *formula = m->id ? planted_formula_of(m, &t->use) : NULL;
-        if (formula && computes(t, formula, numbers)) return m;
+/* A right formula for what a use gives; NULL if none is known. */
+static const char *right_formula(Look *l, int u) {
+    for (int m = 0; m < num_mistake_rows && !tensor_error(); m++) {
+        const MistakeRow *row = &mistake_rows[m];
+        const char *formula = row->id ? NULL : planted_formula_of(row, &l->uses[u]);
+        if (formula && compute_use(l, u, formula, l->other) && same(l, l->part[u], l->other, 1))
+            return formula;
     }
     return NULL;
 }
 
-/* Is it a formula of this line, and not right? Where the right gradient is NaN, nobody knows. */
-static bool is_wrong(Trial *t, const char *formula) {
-    bool finite = true;
-    for (int64_t i = 0; i < t->n; i++) finite = finite && isfinite(t->right[0][i]);
-    return rule_parse(t->tried, formula, t->scope) && by_formula(t, t->tried, t->dy[0], t->other) &&
-           !(finite && same(t, t->right[0], t->other, 1));
-}
-
-/* A text with the lesson's names. */
-static void say(const Trial *t, const char *text, char said[320]) {
-    planted_say(t->planting, &t->use, &t->rule->kept, text, said);
-}
-
-void planted_say_computes(const Planting *planting, const PlantedUse *use, Tensor **kept,
-                          const MistakeRow *m, char said[320]) {
-    char text[320];
-    snprintf(text, sizeof text, "It is %s", m->computes);
-    planted_say(planting, use, kept, text, said);
-}
-
-void planted_say_by_chance(const char *said, char *why, size_t size) {
-    tensor_snprintf(why, size, "It is right for these numbers, but not for all. %s", said);
-}
-
-/* ---- mistakes whose sizes do not fit ----------------------------------------------------------
- */
-
-/* Square tables in place of the tensors of a line. */
-enum { SQUARE = 3, CELLS = SQUARE * SQUARE, MOST_SQUARES = 64 };
-typedef struct {
-    uint64_t state;
-    const Tensor *like;
-    RuleValues values;
-    Tensor *in[PLANTED_INPUTS];
-    const Tensor *keys[MOST_SQUARES];
-    Tensor *squares[MOST_SQUARES];
-    int n;
-} Squares;
-
-/* K for K', which is turned, and dK for dK'. */
-static const Tensor *twin_of(const Tensor *x, bool *turned) {
-    TapeLine line;
-    for (int i = 0; x && tape_line(i, &line); i++) {
-        if ((line.out != x && line.out->grad != x) || !planted_turns(&line)) continue;
-        *turned = true;
-        return line.out == x ? line.in[0] : line.in[0]->grad;
+static void compare_mistakes(Look *l, Judged *j) {
+    for (int m = 0; m < num_mistake_rows && !tensor_error(); m++) {
+        const char *formula = j->is_no_mistake[m] ? NULL : mistake_of(l, m);
+        j->is_no_mistake[m] =
+            !formula || !compute_use(l, 0, formula, l->other) || !same(l, l->own, l->other, 1);
     }
-    return x;
 }
 
-/* The same for the same tensor. NULL is the gradient that arrives, before there is one. */
-static Tensor *square_of(Squares *s, const Tensor *x) {
-    bool turned = false;
-    const Tensor *key = twin_of(x, &turned);
-    int i = 0;
-    while (i < s->n && s->keys[i] != key) i++;
-    if (i == MOST_SQUARES) return NULL;
-    if (i == s->n) {
-        s->keys[i] = key;
-        s->squares[s->n++] = tape_own(planted_draw_like(s->like, &s->state, 1));
-    }
-    return turned && s->squares[i] ? ag_transpose(s->squares[i], 0, 1) : s->squares[i];
-}
-
-/* The numbers of a formula; false if it is none of squares. */
-static bool by_squares(Squares *s, RuleFormula *f, double numbers[CELLS]) {
-    for (int i = 0; i < f->n; i++)
-        if (f->nodes[i].sign == 'n' && f->nodes[i].value.meaning == NAMES_TENSOR) {
-            f->nodes[i].value.tensor = square_of(s, f->nodes[i].value.tensor);
-            if (!f->nodes[i].value.tensor) return false;
+/* The sums of some of the uses. */
+static void compare_parts(Look *l, Judged *j) {
+    for (unsigned set = 1; set < 1u << l->num_uses; set++) {
+        for (int64_t i = 0; i < l->n; i++) {
+            l->other[i] = 0;
+            for (int u = 0; u < l->num_uses; u++)
+                if (set >> u & 1) l->other[i] += l->part[u][i];
         }
-    bool done = planted_compute(f, &s->values, s->like, false, numbers);
-    for (int i = 0; i < CELLS && done; i++) done = isfinite(numbers[i]);
-    return done;
-}
-
-static bool begin_squares(Squares *s, const PlantedUse *use, uint64_t state) {
-    const double zeros[CELLS] = {0};
-    Tensor *in[PLANTED_INPUTS];
-    TapeLine line;
-    *s = (Squares){.state = state};
-    if (!tape_line(use->line, &line)) return false;
-    planted_inputs(&line, in);
-    s->like = tape_own(tensor_from_doubles(SHAPE(SQUARE, SQUARE), zeros));
-    if (!s->like) return false;
-    for (int k = 0; k < PLANTED_INPUTS; k++) s->in[k] = in[k] ? square_of(s, in[k]) : NULL;
-    s->values = (RuleValues){square_of(s, line.out->grad), square_of(s, line.out), s->in};
-    return !tensor_error();
-}
-
-/* Do two formulas compute the same for squares? */
-static bool agree(const PlantedUse *use, RuleFormula *f, const RuleScope *scope, RuleFormula *g,
-                  const RuleScope *scope_of_g, const char *text, const char *text_of_g) {
-    if (!tape_begin_no_grad()) return false;
-    bool equal = true;
-    for (uint64_t draw = 0; draw < DRAWS && equal; draw++) {
-        Squares s;
-        double a[CELLS], b[CELLS];
-        equal = begin_squares(&s, use, 31 + draw) && rule_parse(f, text, scope) &&
-                rule_parse(g, text_of_g, scope_of_g) && by_squares(&s, f, a) &&
-                by_squares(&s, g, b) && planted_same(a, b, 1, CELLS, 1e-9);
+        if (!same(l, l->own, l->other, 1)) j->no_parts |= 1u << set;
     }
-    tape_end();
-    return equal;
 }
-
-const MistakeRow *planted_mistake_of_squares(const PlantedUse *use, const char *formula,
-                                             const RuleScope *scope) {
-    const MistakeRow *found = NULL;
-    Tensor *kept = NULL;
-    RuleFormula *formulas = malloc(2 * sizeof *formulas);
-    RuleScope *of_op = malloc(sizeof *of_op);
-    if (!formulas || !of_op) tensor_fail("out of memory for a rule");
-    else if (use->k < 3 && planted_scope_of_op(use, &kept, of_op))
-        for (int i = 0; i < num_mistake_rows && !found && !tensor_error(); i++) {
-            const MistakeRow *m = &mistake_rows[i];
-            if (m->id && planted_formula_of(m, use) &&
-                agree(use, &formulas[0], scope, &formulas[1], of_op, formula, m->formula[use->k]))
-                found = m;
-        }
-    tensor_release(kept);
-    free(formulas);
-    free(of_op);
-    return found;
-}
-
-/* ---- what is right for some numbers ---------------------------------------------------------- */
-
-/* The rule of the line as a formula, which computes its gradients; NULL if none is known. */
-static const char *right_formula(Trial *t) {
-    for (int i = 0; i < num_mistake_rows && !tensor_error(); i++) {
-        const MistakeRow *m = &mistake_rows[i];
-        const char *formula = m->id ? NULL : planted_formula_of(m, &t->use);
-        if (formula && computes(t, formula, t->right)) return formula;
-    }
-    return NULL;
-}
-
-/* Puts random numbers in place of the result and of the inputs that are floats. */
-static bool draw_values(Trial *t) {
-    uint64_t state = 29;
-    t->out = tape_own(planted_draw_like(t->out, &state, 1));
-    for (int k = 0; k < PLANTED_INPUTS; k++) {
-        const Tensor *x = t->in[k];
-        if (x && (x->dtype == F32 || x->dtype == F64))
-            t->in[k] = tape_own(planted_draw_like(x, &state, 1));
-    }
-    return !tensor_error();
-}
-
-/* A mistake can compute the right gradient: if w is symmetric, dy w' is dy w. With other numbers,
- * for which the line's result need not be true, it does not compute what the right formula does. */
-static void look_behind(Trial *t) {
-    char said[320];
-    const char *right = right_formula(t);
-    if (!right || !tape_begin_no_grad()) return;
-    bool done = draw_values(t);
-    for (int d = 0; d < DRAWS && done; d++)
-        done = by_formula(t, &t->rule->formula, t->dy[d], t->own[d]);
-    const MistakeRow *m = done ? find_mistake(t, t->own) : NULL;
-    if (m && computes(t, right, t->own)) m = NULL;
-    tape_end();
-    *t->rule->formula.complaint = '\0';
-    if (!m) return;
-    planted_say_computes(t->planting, &t->use, &t->rule->kept, m, said);
-    planted_say_by_chance(said, t->rule->why, sizeof t->rule->why);
-}
-
-/* ---- what else can be said ------------------------------------------------------------------- */
 
 /* Is it the right one with its last two dimensions swapped? */
-static bool is_transposed(const double *own, const double *right, const Tensor *x, double *other,
-                          double tolerance) {
-    const Shape s = x->shape;
-    const int64_t n = tensor_numel(x), m = s.ndim >= 2 ? s.dim[s.ndim - 1] : 0;
+static bool is_turned(Look *l) {
+    const Shape s = l->x->shape;
+    const int64_t m = s.ndim >= 2 ? s.dim[s.ndim - 1] : 0;
     if (m < 2 || s.dim[s.ndim - 2] != m) return false;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < l->n; i++) {
         const int64_t matrix = i / (m * m), row = i / m % m, column = i % m;
-        other[i] = right[(matrix * m + column) * m + row];
+        l->other[i] = l->right[(matrix * m + column) * m + row];
     }
-    return planted_same(own, other, 1, n, tolerance);
+    return same(l, l->own, l->other, 1);
 }
 
-void planted_liken(PlantedLikeness *l, const double *own, const double *right, const Tensor *x,
-                   double *other, double tolerance) {
+static void compare_with_right(Look *l, Judged *j) {
     double product = 0, square = 0;
-    const int64_t n = tensor_numel(x);
-    for (int64_t i = 0; i < n; i++) {
-        product += own[i] * right[i];
-        square += right[i] * right[i];
+    for (int64_t i = 0; i < l->n; i++) {
+        product += l->own[i] * l->right[i];
+        square += l->right[i] * l->right[i];
     }
-    const bool transposed = is_transposed(own, right, x, other, tolerance);
-    if (l->looks == 0) l->factor = product / square;
-    if (!planted_same(own, right, l->factor, n, tolerance)) l->factor = (double)NAN;
-    l->is_transposed = transposed && (l->looks == 0 || l->is_transposed);
-    l->looks++;
+    const bool is_first = j->wrong_looks == 0;
+    if (is_first) j->factor = product / square;
+    if (!same(l, l->own, l->right, j->factor)) j->factor = (double)NAN;
+    j->is_turned = is_turned(l) && (is_first || j->is_turned);
 }
 
-bool planted_say_likeness(const PlantedLikeness *l, char *why, size_t size) {
-    const double c = l->factor;
+/* Own and right numbers are computed. */
+static void compare(Look *l, Judged *j, bool here) {
+    if (same(l, l->own, l->right, 1)) return;
+    j->is_wrong = true;
+    if (here) j->is_wrong_here = true;
+    compare_with_right(l, j);
+    compare_mistakes(l, j);
+    compare_parts(l, j);
+    j->wrong_looks++;
+}
+
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+/* A text with the lesson's names. */
+static void say(Look *l, const char *text, char said[JUDGE_TEXT]) {
+    planted_say(l->planting, &l->uses[0], &l->kept[0], text, said);
+}
+
+void judge_name_mistake(const Planting *planting, const PlantedUse *use, Tensor **kept,
+                        const MistakeRow *m, char *complaint, size_t size) {
+    char said[JUDGE_TEXT];
+    if (!m) return;
+    planted_say(planting, use, kept, m->computes, said);
+    said[strlen(said) - 1] = '\0'; /* the full stop */
+    if (strlen(complaint) + strlen(said) + 10 < size) put_text(complaint, size, ". It is %s", said);
+}
+
+/* "It is what comes from V; x goes into K and Q, too." */
+static void say_parts(Look *l, unsigned set, char *why, size_t size) {
+    char from[120] = "", missing[120] = "", name[JUDGE_TEXT];
+    TapeLine line;
+    for (int u = 0; u < l->num_uses; u++) {
+        char *list = set >> u & 1 ? from : missing;
+        tape_line(l->uses[u].line, &line);
+        put_text(list, sizeof from, "%s%.30s", *list ? " and " : "", line.out->name);
+    }
+    say(l, "{own}", name);
+    tensor_snprintf(why, size, "It is what comes from %s; but %s goes into %s, too.", from, name,
+                    missing);
+}
+
+/* Is the rule right for the gradient that arrives here? *ones: is every number of that one 1? */
+static bool is_right_here(Look *l, bool *ones) {
+    TapeLine line;
+    tape_line(l->at[0].line, &line);
+    Tensor *dy = line.out->grad;
+    l->own_values.dy = dy;
+    l->own_values.num_given = 0;
+    *ones = dy && tensor_item(ag_sum(ag_to(ag_ne_scalar(dy, 1), F64))) == 0;
+    return dy && compute_own(l, l->formula, l->own) && compute_right(l) &&
+           same(l, l->own, l->right, 1);
+}
+
+static void say_not_linear(Look *l, const Judged *j, char *why) {
+    bool ones = false;
+    const bool is_right = is_right_here(l, &ones);
+    if (!is_right) say(l, "It does not double when {dy} doubles, as a gradient does.", why);
+    else if (!ones)
+        say(l,
+            "All numbers are right here, for this loss. A rule of one line has to work for any "
+            "loss: it takes what arrives, {dy}, and doubles when {dy} doubles.",
+            why);
+    else if (j->ignores_dy)
+        say(l,
+            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
+            "it is wrong: the rule forgets to multiply by {dy}.",
+            why);
+    else
+        say(l,
+            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
+            "it is wrong: it does not double when {dy} doubles.",
+            why);
+}
+
+static void say_likeness(double c, bool turned, char *why, size_t size) {
     if (c == 0) snprintf(why, size, "It is 0 everywhere.");
     else if (fabs(c + 1) < 1e-9)
         snprintf(why, size, "It is the right gradient with the other sign.");
@@ -338,175 +405,247 @@ bool planted_say_likeness(const PlantedLikeness *l, char *why, size_t size) {
         snprintf(why, size,
                  "It is right but for a rounded number: write sqrt(d), or the fraction.");
     else if (isfinite(c)) snprintf(why, size, "It is the right gradient times %.6g.", c);
-    else if (l->is_transposed) snprintf(why, size, "It is the right gradient, transposed.");
-    else return false;
+    else if (turned) snprintf(why, size, "It is the right gradient, transposed.");
+    else snprintf(why, size, "Its size is right, its numbers are not.");
+}
+
+/* A hint: what the mistake asks, or the first mistake of this op. */
+static void say_question(Look *l, Judged *j) {
+    const char *asks = j->mistake ? j->mistake->asks : NULL;
+    for (int m = 0; m < num_mistake_rows && !asks; m++)
+        if (mistake_of(l, m)) asks = mistake_rows[m].asks;
+    if (!asks && l->num_uses > 1)
+        asks = "Into which lines does {own} go? What does each of them give back?";
+    if (!asks) asks = "Which numbers does a number of {own} change, and by how much?";
+    say(l, asks, j->question);
+}
+
+static void say_wrong(Look *l, Judged *j) {
+    char *why = j->why;
+    const size_t size = sizeof j->why;
+    unsigned set = 1;
+    char computes[JUDGE_TEXT] = "", said[JUDGE_TEXT] = "";
+    for (int m = 0; m < num_mistake_rows && !j->mistake; m++)
+        if (!j->is_no_mistake[m]) j->mistake = &mistake_rows[m];
+    while (set < 1u << l->num_uses && (j->no_parts >> set & 1)) set++;
+    if (j->mistake) snprintf(computes, sizeof computes, "It is %s", j->mistake->computes);
+    if (j->mistake) say(l, computes, said);
+    if (!j->is_wrong_here)
+        tensor_snprintf(why, size, "It is right for these numbers, but not for all. %s", said);
+    else if (j->mistake) snprintf(why, size, "%s", said);
+    else if (set < 1u << l->num_uses) say_parts(l, set, why, size);
+    else if (j->is_not_linear) say_not_linear(l, j, why);
+    else say_likeness(j->factor, j->is_turned, why, size);
+    if (j->mistake || !j->is_not_linear) say_question(l, j);
+}
+
+/* A right formula in the lesson's names, which the reader could have written. */
+static bool try_shown(Look *l, const char *text, char shown[JUDGE_TEXT]) {
+    snprintf(shown, JUDGE_TEXT, "%.*s", JUDGE_TEXT - 1, text);
+    const bool right = rule_parse(l->tried, shown, l->lesson) &&
+                       compute_own(l, l->tried, l->other) && same(l, l->other, l->right, 1);
+    if (!right) *shown = '\0';
+    return right;
+}
+
+static void say_formula(Look *l, int u, const char *formula, char said[JUDGE_TEXT]) {
+    planted_say_formula(l->planting, &l->uses[u], &l->kept[u], formula, said);
+}
+
+/* One of a use: where forward multiplies by 1 / sqrt(d), backward divides by sqrt(d). */
+static void say_right(Look *l, int u, char said[JUDGE_TEXT]) {
+    TapeLine line;
+    char number[80];
+    const char *formula = right_formula(l, u);
+    say_formula(l, u, formula ? formula : "", said);
+    tape_line(l->uses[u].line, &line);
+    if (strcmp(line.op, "scale") != 0) return;
+    say_formula(l, u, "dy / sqrt(d)", said);
+    if (try_shown(l, said, (char[JUDGE_TEXT]){""})) return;
+    snprintf(number, sizeof number, "%.6g * dy", line.number);
+    say_formula(l, u, number, said);
+    if (!try_shown(l, said, (char[JUDGE_TEXT]){""})) say_formula(l, u, "s * dy", said);
+}
+
+/* What was broadcast forward is summed backward. */
+static void say_shown(Look *l, char shown[JUDGE_TEXT]) {
+    static const char *const sums[] = {"%s", "sum(%s)", "sum0(%s)", "sum0(sum(%s))",
+                                       "sum(sum(%s)')"};
+    char all[MOST_USES * JUDGE_TEXT] = "", said[JUDGE_TEXT], text[sizeof all + 40];
+    for (int u = 0; u < l->num_uses; u++) {
+        say_right(l, u, said);
+        put_text(all, sizeof all, "%s%s", u ? " + " : "", said);
+    }
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        const char *at = strchr(sums[i], '%');
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - sums[i]), sums[i], all, at + 2);
+        if (try_shown(l, text, shown)) return;
+    }
+}
+
+/* ---- a whole gradient ------------------------------------------------------------------------ */
+
+static void refuse(Judged *j, int column, const char *why) {
+    j->is_refused = true;
+    j->column = column;
+    snprintf(j->why, sizeof j->why, "%s", why);
+}
+
+/* Reads the formula and its numbers; false if it is refused, or with an error. */
+static bool read_whole(Look *l, Judged *j, const char *formula) {
+    if (!planted_scope(l->planting, l->uses[0].line, l->x, &l->kept[0], l->lesson)) return false;
+    const bool reads = rule_parse(l->formula, formula, l->lesson);
+    if (reads && compute_own(l, l->formula, l->own)) return compute_right(l);
+    if (tensor_error()) return false;
+    if (reads && l->num_uses == 1) j->mistake = judge_squares(&l->uses[0], formula, l->lesson);
+    refuse(j, l->formula->column, l->formula->complaint);
+    judge_name_mistake(l->planting, &l->uses[0], &l->kept[0], j->mistake, j->why, sizeof j->why);
+    if (reads) say_question(l, j);
+    return false;
+}
+
+void judge_whole(Judged *j, const Planting *planting, const char *name, const char *formula,
+                 bool here, bool last) {
+    Look l = {.planting = planting, .is_whole = true, .x = planted_tensor_of(planting, name)};
+    if (j->is_refused) return;
+    if (l.x && l.x->grad) find_uses(&l);
+    if (!l.x || !l.x->grad)
+        refuse(j, 0, "no gradient of this lesson has this name; one is dY, for example");
+    else if (l.num_uses == 0) refuse(j, 0, "backward begins with this gradient");
+    else if (begin(&l) && read_whole(&l, j, formula)) {
+        compare(&l, j, here);
+        if (last && j->is_wrong) say_wrong(&l, j);
+        else if (last) say_shown(&l, j->shown);
+    }
+    end(&l);
+}
+
+/* ---- a rule of one line ---------------------------------------------------------------------- */
+
+/* Looks at input k of line i, which may be turned, and at formula f, or NULL. */
+static bool begin_line(Look *l, int i, int k, bool turns, RuleFormula *f) {
+    TapeLine line;
+    if (!tape_line(i, &line)) return false;
+    l->x = line.in[k];
+    l->moves = planted_moves(line.op);
+    l->formula = f;
+    add_use(l, (PlantedUse){i, k, NULL}, turns);
+    if (!begin(l)) return false;
+    if (!f) l->formula->n = 0;
     return true;
 }
 
-/* Is the rule right for the gradient that arrives here? *ones: is every number of that one 1? */
-static bool is_right_here(const Trial *t, bool *ones) {
-    const Tensor *dy = t->arrives;
-    const int64_t n = dy ? tensor_numel(dy) : 0;
-    double *numbers = malloc((size_t)(n + 2 * t->n + 1) * sizeof *numbers);
-    if (!numbers) return tensor_fail("out of memory for a rule");
-    double *own = numbers + n;
-    double *right = own + t->n;
-    *ones = dy && tensor_to_doubles(dy, numbers);
-    const bool fits = *ones && by_formula(t, &t->rule->formula, t->arrives, own) &&
-                      by_line(t, t->arrives, right) && same(t, own, right, 1);
-    for (int64_t i = 0; i < n && *ones; i++) *ones = numbers[i] == 1;
-    free(numbers);
-    return fits;
-}
-
-/* Of a rule that is not linear in dy. */
-static void say_not_linear(Trial *t) {
-    bool ones = false;
-    const bool is_right = is_right_here(t, &ones);
-    if (!is_right)
-        say(t, "It does not double when {dy} doubles, as a gradient does.", t->rule->why);
-    else if (!ones)
-        say(t,
-            "All numbers are right here, for this loss. A rule of one line has to work for any "
-            "loss: it takes what arrives, {dy}, and doubles when {dy} doubles.",
-            t->rule->why);
-    else if (same(t, t->own[DRAWS], t->own[0], 1))
-        say(t,
-            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
-            "it is wrong: the rule forgets to multiply by {dy}.",
-            t->rule->why);
-    else
-        say(t,
-            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
-            "it is wrong: it does not double when {dy} doubles.",
-            t->rule->why);
-}
-
-static void say_why(Trial *t) {
-    PlantedLikeness like = {0};
-    PlantedRule *rule = t->rule;
-    for (int d = 0; d < DRAWS; d++)
-        planted_liken(&like, t->own[d], t->right[d], t->x, t->other, t->tolerance);
-    if (rule->mistake) {
-        planted_say_computes(t->planting, &t->use, &rule->kept, rule->mistake, rule->why);
-        say(t, rule->mistake->asks, rule->question);
-    } else if (!same(t, t->own[DRAWS], t->own[0], 2)) say_not_linear(t);
-    else planted_say_likeness(&like, rule->why, sizeof rule->why);
-}
-
-/* ---- judging --------------------------------------------------------------------------------- */
-
-static void begin(Trial *t, const TapeLine *shown) {
-    planted_inputs(shown, t->in);
-    t->use = (PlantedUse){.line = t->line->number, .k = t->rule->input};
-    t->out = shown->out;
-    t->arrives = shown->out->grad;
-    t->x = t->in[t->rule->input];
-}
-
-static bool prepare(Trial *t) {
-    const int64_t n = tensor_numel(t->x);
-    uint64_t state = 17;
-    double *memory = malloc((size_t)(n * (2 * DRAWS + 2) + 1) * sizeof *memory);
-    if (!memory) return tensor_fail("out of memory for a rule");
-    t->n = n;
-    t->tolerance = t->x->dtype == F32 || t->out->dtype == F32 ? 2e-5 : 1e-9;
-    t->other = memory;
-    for (int d = 0; d < DRAWS; d++) t->right[d] = memory + (1 + d) * n;
-    for (int d = 0; d <= DRAWS; d++) t->own[d] = memory + (1 + DRAWS + d) * n;
-    for (int d = 0; d < DRAWS; d++) t->dy[d] = planted_draw_like(t->out, &state, 1);
-    state = 17;
-    t->dy[DRAWS] = planted_draw_like(t->out, &state, 2);
-    t->scope = malloc(sizeof *t->scope);
-    t->tried = malloc(sizeof *t->tried);
-    if (!t->scope || !t->tried) return tensor_fail("out of memory for a rule");
-    return planted_scope_of_op(&t->use, &t->rule->kept, t->scope) && !tensor_error();
-}
-
-static void end(Trial *t) {
-    for (int d = 0; d <= DRAWS; d++) tensor_release(t->dy[d]);
-    free(t->other);
-    free(t->scope);
-    free(t->tried);
-}
-
-static void judge(Trial *t) {
-    RuleFormula *f = &t->rule->formula;
-    bool done = prepare(t);
-    for (int d = 0; d < DRAWS && done; d++)
-        done = by_line(t, t->dy[d], t->right[d]) && by_formula(t, f, t->dy[d], t->own[d]);
-    done = done && by_formula(t, f, t->dy[DRAWS], t->own[DRAWS]);
-    t->rule->is_right = done;
-    for (int d = 0; d < DRAWS && done; d++) t->rule->is_right &= same(t, t->own[d], t->right[d], 1);
-    if (done && !t->rule->is_right) t->rule->mistake = find_mistake(t, t->own);
-    if (done && !t->rule->is_right) say_why(t);
-    else if (done) look_behind(t);
-    end(t);
-}
-
-/* Without its hook the line has its own backward. */
-static bool judge_line(const Planting *p, PlantedLine *line) {
-    if (!tape_register_hook(line->number, NULL, NULL)) return false;
-    for (int k = 0; k < PLANTED_INPUTS && !tensor_error(); k++) {
-        TapeLine shown;
-        Trial t = {.planting = p, .line = line, .rule = line->rules[k]};
-        if (!t.rule || !tape_line(line->number, &shown)) continue;
-        begin(&t, &shown);
-        t.rule->mistake = NULL;
-        *t.rule->why = '\0';
-        *t.rule->question = '\0';
-        judge(&t);
+/* Puts random numbers in place of the result and of the inputs that are floats. */
+static bool draw_values(Look *l) {
+    uint64_t state = 29;
+    l->of[0].out = tape_own(planted_draw_like(l->of[0].out, &state, 1));
+    for (int k = 0; k < PLANTED_INPUTS; k++) {
+        Tensor **x = &l->in[0][k];
+        if (*x && is_float(*x)) *x = tape_own(planted_draw_like(*x, &state, 1));
+        l->own_in[k] = *x;
     }
-    return planted_hook_on(line);
+    l->own_values.out = l->of[0].out;
+    return !tensor_error();
+}
+
+/* A mistake can compute the right gradient: if w is symmetric, dy w' is dy w. With other numbers,
+ * for which the line's result need not be true, it does not compute what the right formula does. */
+static void look_behind(Look *l, Judged *j) {
+    const char *right = right_formula(l, 0);
+    if (!right || l->uses[0].line != l->at[0].line || !draw_values(l)) return;
+    if (!compute_own(l, l->formula, l->own) || !compute_use(l, 0, right, l->right)) return;
+    compare(l, j, false);
+    for (int m = 0; m < num_mistake_rows && j->is_wrong; m++)
+        if (!j->is_no_mistake[m]) return;
+    j->is_wrong = false; /* it may be right for all numbers that a result can be */
+}
+
+/* Does it double when what arrives doubles? */
+static void double_dy(Look *l, Judged *j) {
+    if (!draw_gradients(l, FIRST_DRAW + DRAWS - 1, 2) || !compute_own(l, l->formula, l->other))
+        return;
+    j->is_not_linear = !same(l, l->other, l->own, 2);
+    j->ignores_dy = same(l, l->other, l->own, 1);
+}
+
+static void judge_line(Look *l, Judged *j) {
+    for (int d = 0; d < DRAWS; d++) {
+        if (!draw_gradients(l, FIRST_DRAW + d, 1) || !compute_right(l)) return;
+        if (!compute_own(l, l->formula, l->own)) return;
+        compare(l, j, true);
+    }
+    if (j->is_wrong) double_dy(l, j);
+    else look_behind(l, j);
+    if (j->is_wrong) say_wrong(l, j);
+}
+
+static void judge_rule(const Planting *p, int i, PlantedRule *rule) {
+    Look l = {.planting = p};
+    Judged j = {.mistake = NULL};
+    RuleFormula *f = &rule->formula;
+    if (!tape_begin_no_grad()) return;
+    if (begin_line(&l, i, rule->input, planted_reads_others(f), f)) judge_line(&l, &j);
+    end(&l);
+    tape_end();
+    *f->complaint = '\0';
+    rule->is_right = !j.is_wrong_here;
+    rule->mistake = j.is_wrong_here ? j.mistake : NULL;
+    snprintf(rule->why, sizeof rule->why, "%s", j.why);
+    snprintf(rule->question, sizeof rule->question, "%s", j.question);
+}
+
+/* Without its hooks the tape has its own backward. */
+static bool hook(const Planting *p, bool on) {
+    bool done = true;
+    for (PlantedLine *line = p->first; line; line = line->next)
+        done = (on ? planted_hook_on(line) : tape_register_hook(line->number, NULL, NULL)) && done;
+    return done;
 }
 
 bool rule_judge(Planting *p) {
-    for (PlantedLine *line = p->first; line; line = line->next)
-        if (!judge_line(p, line)) return false;
-    return true;
+    bool done = hook(p, false);
+    for (PlantedLine *line = p->first; line && done; line = line->next)
+        for (int k = 0; k < PLANTED_INPUTS && !tensor_error(); k++)
+            if (line->rules[k]) judge_rule(p, line->number, line->rules[k]);
+    return hook(p, true) && done && !tensor_error();
 }
 
-/* Sees what is asked of a trial of input k of line i, which has no hook. */
-static const char *try_line(int i, int k, const char *(*ask)(Trial *, void *), void *of) {
-    TapeLine shown;
-    const char *found = NULL;
-    PlantedRule *rule = calloc(1, sizeof *rule);
-    if (!rule) return tensor_fail("out of memory for a rule");
-    rule->input = k;
-    PlantedLine line = {.number = i};
-    Trial t = {.line = &line, .rule = rule};
-    bool done = tape_line(i, &shown);
-    if (done) begin(&t, &shown);
-    line.moves = done && planted_moves(shown.op);
-    done = done && prepare(&t);
-    for (int d = 0; d < DRAWS && done; d++) done = by_line(&t, t.dy[d], t.right[d]);
-    if (done) found = ask(&t, of);
-    end(&t);
-    tensor_release(rule->kept);
-    free(rule);
-    return found;
+/* ---- what is known of a line ----------------------------------------------------------------- */
+
+/* Is it a formula of this line, and not right? Where the right gradient is NaN, nobody knows. */
+static bool is_wrong(Look *l, const char *formula) {
+    bool finite = true;
+    for (int64_t i = 0; i < l->n; i++) finite = finite && isfinite(l->right[i]);
+    return formula && compute_use(l, 0, formula, l->other) &&
+           !(finite && same(l, l->right, l->other, 1));
 }
 
-/* of: a bool for each row. */
-static const char *find_known(Trial *t, void *of) {
-    bool *wrong = of;
-    for (int i = 0; i < num_mistake_rows; i++) {
-        const MistakeRow *m = &mistake_rows[i];
-        const char *formula = m->id ? planted_formula_of(m, &t->use) : NULL;
-        wrong[i] = formula && is_wrong(t, formula);
+bool judge_place(const Planting *p, int i, int k, bool turns, JudgePlace *place) {
+    Look l = {.planting = p};
+    *place = (JudgePlace){.formula = NULL};
+    if (!tape_begin_no_grad()) return false;
+    if (begin_line(&l, i, k, turns, NULL) && draw_gradients(&l, FIRST_DRAW, 1) &&
+        compute_right(&l) && planted_scope(p, i, NULL, &l.kept[0], l.lesson)) {
+        place->use = l.uses[0];
+        place->formula = right_formula(&l, 0);
+        if (place->formula) say_shown(&l, place->shown);
+        for (int m = 0; m < num_mistake_rows; m++)
+            place->is_wrong[m] = is_wrong(&l, mistake_of(&l, m));
     }
-    return right_formula(t);
+    end(&l);
+    tape_end();
+    return !tensor_error();
 }
-
-const char *planted_known(int i, int k, bool *wrong) { return try_line(i, k, find_known, wrong); }
-
-static const char *wrong_formula(Trial *t, void *of) { return is_wrong(t, of) ? of : NULL; }
 
 bool planted_is_wrong(const Planting *p, int i, int k, const char *formula) {
+    Look l = {.planting = p};
     PlantedLine *line = planted_line(p, i);
-    char text[RULE_TEXT + 1];
-    snprintf(text, sizeof text, "%s", formula);
     if (line && !tape_register_hook(i, NULL, NULL)) return false;
-    const bool wrong = try_line(i, k, wrong_formula, text) != NULL;
+    const bool open = tape_begin_no_grad();
+    const bool wrong = open && begin_line(&l, i, k, false, NULL) &&
+                       draw_gradients(&l, FIRST_DRAW, 1) && compute_right(&l) &&
+                       is_wrong(&l, formula);
+    end(&l);
+    if (open) tape_end();
     return (!line || planted_hook_on(line)) && wrong;
 }

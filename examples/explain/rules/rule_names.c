@@ -90,44 +90,35 @@ static void add_line(const Planting *p, RuleScope *scope, const TapeLine *line) 
     }
 }
 
-/* Which lines of the tape x goes into, directly or through others. */
-enum { MARKED_LINES = 256 };
-static void mark_after(const Tensor *x, bool after[MARKED_LINES]) {
-    TapeLine line, before;
-    for (int i = 0; i < MARKED_LINES && tape_line(i, &line); i++)
-        for (int k = 0; k < line.n_in; k++) {
-            after[i] = after[i] || line.in[k] == x;
-            for (int j = 0; j < i && !after[i]; j++)
-                after[i] = after[j] && tape_line(j, &before) && before.out == line.in[k];
-        }
-}
-
 static void add_gradient_of(const Planting *p, RuleScope *scope, const Tensor *t, RuleName means) {
     if (!t->requires_grad) return;
     add_gradient(scope, t->name, means);
     add_aliases(p, scope, t, NULL, &means);
 }
 
-/* The gradients of all other tensors, which do not arrive in this line. x: whose gradient is to be
- * written from those that are known before it; or NULL. */
-static void add_gradients(const Planting *p, RuleScope *scope, const Tensor *x) {
+/* The first line that reads x. */
+static int first_reader(const Tensor *x) {
     TapeLine line;
-    const char *arrives = scope->names[rule_can_stand(scope->names[0].name) ? 0 : 1].name;
-    bool after[MARKED_LINES] = {false};
-    const RuleName refused = {.meaning = NAMES_REFUSED, .why = scope->elsewhere};
-    snprintf(scope->elsewhere, sizeof scope->elsewhere,
-             x ? "is not known here: backward has not reached it yet"
-               : "does not arrive in this line: %.36s does",
-             arrives);
-    if (x) mark_after(x, after);
-    if (x)
-        add_gradient_of(p, scope, x,
-                        (RuleName){.meaning = NAMES_REFUSED, .why = "is what this line is to say"});
-    for (int i = 0; i < MARKED_LINES && tape_line(i, &line); i++) {
-        const RuleName known = {.meaning = NAMES_TENSOR, .tensor = line.out->grad};
-        add_gradient_of(p, scope, line.out, after[i] && line.out->grad ? known : refused);
+    for (int i = 0; tape_line(i, &line); i++)
         for (int k = 0; k < line.n_in; k++)
-            if (line.in[k] && !line.in[k]->grad_fn) add_gradient_of(p, scope, line.in[k], refused);
+            if (line.in[k] == x) return i;
+    return 0;
+}
+
+/* The gradients of all other tensors: where line i goes backward, those of the results from there
+ * on are known. x: whose gradient is to be written, all of it; or NULL. */
+static void add_gradients(const Planting *p, RuleScope *scope, int i, const Tensor *x) {
+    const RuleName mine = {.meaning = NAMES_REFUSED, .why = "is what this line is to say"};
+    const RuleName other = {.meaning = NAMES_REFUSED,
+                            .why = "is not known here: backward has not reached it yet"};
+    TapeLine line;
+    const int first = x ? first_reader(x) : i;
+    if (x) add_gradient_of(p, scope, x, mine);
+    for (int j = 0; tape_line(j, &line); j++) {
+        const RuleName known = {.meaning = NAMES_GRADIENT, .tensor = line.out};
+        add_gradient_of(p, scope, line.out, j >= first ? known : other);
+        for (int k = 0; k < line.n_in; k++)
+            if (line.in[k] && !line.in[k]->grad_fn) add_gradient_of(p, scope, line.in[k], other);
     }
 }
 
@@ -205,7 +196,7 @@ bool planted_scope_of_op(const PlantedUse *use, Tensor **kept, RuleScope *scope)
     return true;
 }
 
-static bool find_scope(const Planting *p, int i, const Tensor *x, Tensor **kept, RuleScope *scope) {
+bool planted_scope(const Planting *p, int i, const Tensor *x, Tensor **kept, RuleScope *scope) {
     TapeLine line;
     scope->n = 0;
     if (!tape_line(i, &line)) return false;
@@ -217,18 +208,9 @@ static bool find_scope(const Planting *p, int i, const Tensor *x, Tensor **kept,
     for (int k = 0; k < p->num_aliases; k++)
         if (!p->aliases[k].tensor) add_number(scope, p->aliases[k].alias, p->aliases[k].number);
     if (!x) scope->own = scope->n;
-    add_gradients(p, scope, x);
+    add_gradients(p, scope, i, x);
     add_tape(p, scope);
     return true;
-}
-
-bool planted_scope(const Planting *p, int i, Tensor **kept, RuleScope *scope) {
-    return find_scope(p, i, NULL, kept, scope);
-}
-
-bool planted_scope_until(const Planting *p, int i, const Tensor *x, Tensor **kept,
-                         RuleScope *scope) {
-    return find_scope(p, i, x, kept, scope);
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -341,7 +323,7 @@ static void say_with(const Planting *p, const PlantedUse *use, Tensor **kept, co
     memset(said, 0, 320);
     if (!file) tensor_fail("out of memory for a rule");
     if (file && planted_scope_of_op(use, kept, &names->op) &&
-        planted_scope(p, use->line, kept, &names->lesson)) {
+        planted_scope(p, use->line, NULL, kept, &names->lesson)) {
         names->use = use;
         write(text, names, file);
     }

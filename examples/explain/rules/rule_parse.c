@@ -110,9 +110,13 @@ static size_t spells(const char *here, const char *name, bool as_shown) {
     return at > here && in_name(at[-1]) && in_name(*at) ? 0 : (size_t)(at - here);
 }
 
+/* dK' is dK, transposed, where dK arrives, also if the gradient of K' is known, or refused. */
+static int rank_of(const RuleName *name) {
+    return name->meaning == NAMES_REFUSED ? 2 : name->meaning == NAMES_GRADIENT;
+}
+
 /* The longest name of the scope that stands here, of *n characters; -1 if there is none. Of two
- * that are as long the one counts that is written so. A refused name is found last: dK' is dK,
- * transposed, where dK may be read and the gradient of K' may not. */
+ * that are as long the one counts that is written so. */
 static int find_name(const Reader *r, size_t *n) {
     const char *here = r->text + r->at;
     int found = -1;
@@ -121,10 +125,9 @@ static int find_name(const Reader *r, size_t *n) {
         for (int i = 0; i < r->scope->n; i++) {
             const char *name = r->scope->names[i].name;
             const size_t length = rule_can_stand(name) ? spells(here, name, as_shown) : 0;
-            const bool is_refused = r->scope->names[i].meaning == NAMES_REFUSED;
-            const bool was_refused = found >= 0 && r->scope->names[found].meaning == NAMES_REFUSED;
-            if (length == 0 || (is_refused && found >= 0 && !was_refused)) continue;
-            if (length <= *n && is_refused == was_refused) continue;
+            const int rank = rank_of(&r->scope->names[i]);
+            const int best = found >= 0 ? rank_of(&r->scope->names[found]) : rank;
+            if (length == 0 || rank > best || (rank == best && length <= *n)) continue;
             *n = length;
             found = i;
         }

@@ -3,7 +3,7 @@
  * A hook on a line of the tape is called after the backward of the line, and puts the value of the
  * formula in place of the right dx. So neither the library nor the lesson changes. The check of the
  * line compares its backward with its forward, and fails if the formula is wrong. */
-#include "rule_planted.h"
+#include "rule_judge.h"
 
 #include "../../common/put_text.h"
 #include "../page/json.h"
@@ -12,6 +12,13 @@
 #include <string.h>
 
 /* ---- the hook -------------------------------------------------------------------------------- */
+
+/* A formula that reads other gradients is for the one that arrives: of the derivatives of the line
+ * it says nothing. */
+static bool is_for(const PlantedRule *rule, const AgCall *call, const Tensor *dy) {
+    const Tensor *arrives = call->out->grad_buffer ? call->out->grad_buffer : call->out->grad;
+    return !planted_reads_others(&rule->formula) || (arrives && arrives->data == dy->data);
+}
 
 /* The gradients that other lines have added are lost, so only the line that backward reaches last
  * counts. */
@@ -25,10 +32,10 @@ static void forget_gradients(const AgCall *call, unsigned inputs) {
 
 static void run_rules(const AgCall *call, Tensor *dy, Tensor **dx) {
     const PlantedLine *line = call->data;
-    const RuleValues values = {dy, call->out, call->in};
+    const RuleValues values = {.dy = dy, .out = call->out, .in = call->in};
     for (int k = 0; k < PLANTED_INPUTS && k < call->n; k++) {
         PlantedRule *rule = line->rules[k];
-        if (!rule || !call->in[k]) continue;
+        if (!rule || !call->in[k] || !is_for(rule, call, dy)) continue;
         RuleFormula *f = &rule->formula;
         Tensor *value = rule_fit(f, rule_evaluate(f, &values), call->in[k], line->moves);
         if (!value && *f->complaint) tensor_fail("rule of %s: %s", rule->name, f->complaint);
@@ -230,23 +237,20 @@ static bool try_formula(PlantedRule *rule, int number, bool moves) {
     if (!tape_line(number, &line)) return false;
     planted_inputs(&line, in);
     if (!tape_begin_no_grad()) return false;
-    const RuleValues values = {tape_own(tensor_ones_like(line.out)), line.out, in};
+    const RuleValues values = {
+        .dy = tape_own(tensor_ones_like(line.out)), .out = line.out, .in = in};
     if (values.dy) rule_fit(f, rule_evaluate(f, &values), in[rule->input], moves);
     tape_end();
     return !tensor_error() && !*f->complaint;
 }
 
 /* Adds to a complaint about sizes which known mistake it is. */
-static void name_mistake(const Planting *p, PlantedRule *rule, int number, const char *formula,
-                         const RuleScope *scope) {
-    const PlantedUse use = {.line = number, .k = rule->input};
-    const MistakeRow *m = planted_mistake_of_squares(&use, formula, scope);
-    char said[320], *complaint = rule->formula.complaint;
-    const size_t n = strlen(complaint), size = sizeof rule->formula.complaint;
-    if (!m) return;
-    planted_say(p, &use, &rule->kept, m->computes, said);
-    said[strlen(said) - 1] = '\0'; /* the full stop */
-    if (n + strlen(said) + 10 < size) put_text(complaint, size, ". It is %s", said);
+static void name_mistake(const Planting *p, PlantedRule *rule, int number, const RuleScope *scope) {
+    RuleFormula *f = &rule->formula;
+    PlantedUse use = {.line = number, .k = rule->input};
+    if (planted_reads_others(f)) judge_turned_use(number, rule->input, &use);
+    judge_name_mistake(p, &use, &rule->kept, judge_squares(&use, f->text, scope), f->complaint,
+                       sizeof f->complaint);
 }
 
 /* Reads the formula, and tries it; false with a complaint or an error. */
@@ -254,11 +258,11 @@ static bool read_formula(const Planting *p, PlantedRule *rule, int number, const
     TapeLine line;
     RuleScope *scope = malloc(sizeof *scope);
     if (!scope) return tensor_fail("out of memory for a rule");
-    const bool reads =
-        planted_scope(p, number, &rule->kept, scope) && rule_parse(&rule->formula, formula, scope);
+    const bool reads = planted_scope(p, number, NULL, &rule->kept, scope) &&
+                       rule_parse(&rule->formula, formula, scope);
     const bool fits =
         reads && try_formula(rule, number, tape_line(number, &line) && planted_moves(line.op));
-    if (reads && !fits && !tensor_error()) name_mistake(p, rule, number, formula, scope);
+    if (reads && !fits && !tensor_error()) name_mistake(p, rule, number, scope);
     free(scope);
     return fits;
 }
@@ -347,7 +351,7 @@ static int number_of(const Tensor *x) {
     return -1;
 }
 
-/* The formula in the names of rows.c: x0, y, dy, t7. */
+/* The formula in the names of rows.c: x0, y, dy, t7, and g7 for its gradient. */
 static void put_tree(const RuleFormula *f, int n, char text[RULE_TEXT]) {
     const RuleNode *node = &f->nodes[n];
     const RuleName *name = &node->value;
@@ -366,7 +370,9 @@ static void put_tree(const RuleFormula *f, int n, char text[RULE_TEXT]) {
     else if (name->meaning == NAMES_INPUT) put_text(text, RULE_TEXT, "x%d", name->input);
     else if (name->meaning == NAMES_NUMBER) put_text(text, RULE_TEXT, "%.17g", name->number);
     else if (number_of(name->tensor) < 0) put_text(text, RULE_TEXT, "kept");
-    else put_text(text, RULE_TEXT, "t%d", number_of(name->tensor));
+    else
+        put_text(text, RULE_TEXT, "%c%d", name->meaning == NAMES_GRADIENT ? 'g' : 't',
+                 number_of(name->tensor));
 }
 
 static void write_rule(FILE *file, const PlantedLine *line, const PlantedRule *rule) {

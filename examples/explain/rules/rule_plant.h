@@ -25,7 +25,8 @@
  *     y, dy; x, the first input
  *     s or scale, p: the number that the op got; count: how many numbers a mean is over; kept: 1
  *         where dropout kept the number, else 0; what an alias adds
- *     other tensors of the tape, by their names; not their gradients, which do not arrive here
+ *     other tensors of the tape, by their names, and the gradients that backward knows before it
+ *         comes to this line: dK can be written as dS' @ Q where K' is made
  *
  * On a line that only moves numbers, such as reshape and transpose, the numbers of the formula are
  * taken row by row. */
@@ -79,9 +80,10 @@ void rule_write(const Planting *planting, FILE *file);
  * error without memory. */
 bool rule_write_right(Planting *planting, FILE *file);
 /* Writes ,"places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
- * "exercise":"04_softmax","names":[{"name":"dA","is":"dy"}, ...],
+ * "shown":"A * (dA - sum(A * dA))","exercise":"04_softmax","names":[{"name":"dA","is":"dy"}, ...],
  * "mistakes":[{"id":"no_sum","formula":"A * dA"}, ...]}, ...], one for each gradient that a rule
- * can compute. name: for rule_plant; formula: a right one, "" if none is known; exercise:
+ * can compute. name: for rule_plant; formula: a right one in the names of the op's call, "" if none
+ * is known; shown: the same in the lesson's names, where K' is made dS' @ Q; exercise:
  * "04_softmax", where the same backward is written in C, or ""; is: "dy", "y", "input", with
  * "input":k, "number", with its value, or "table"; mistakes: those that fit the line, in the
  * lesson's names, with their id, or "". */

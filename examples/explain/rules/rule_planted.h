@@ -16,7 +16,7 @@ typedef struct {
     bool is_typed; /* by a reader: rule_plant */
     bool is_right;
     const MistakeRow *mistake;    /* NULL: none that is known */
-    char why[320], question[320]; /* or "" */
+    char why[400], question[320]; /* or "" */
 } PlantedRule;
 
 /* The rules of a line, by input. */
@@ -38,14 +38,8 @@ typedef struct {
 /* Registers the hook of the line's rules. */
 bool planted_hook_on(PlantedLine *line);
 
-/* rule_judge.c: a right formula for the gradient of input k of line i, in the names of the op's
- * call; NULL if none is known, or with an error if memory is out. wrong: which rows of mistakes.def
- * are formulas that fit there, and are wrong. The line must have no hook. */
-const char *planted_known(int i, int k, bool *wrong);
-/* Is this formula, in the same names, wrong there? The line may have a hook. */
-bool planted_is_wrong(const Planting *planting, int i, int k, const char *formula);
-/* Of numbers, an element of a random kind: from -1.5 to -0.5 and from 0.5 to 1.5, by a generator of
- * its own. The tensor is new. */
+/* rule_judge.c: of numbers, an element of a random kind: from -1.5 to -0.5 and from 0.5 to 1.5, by
+ * a generator of its own. The tensor is new. */
 Tensor *planted_draw_like(const Tensor *x, uint64_t *state, double factor);
 /* The gradient of x by a formula, as doubles; false with a complaint, or an error. */
 bool planted_compute(RuleFormula *f, const RuleValues *values, const Tensor *x, bool moves,
@@ -54,27 +48,8 @@ bool planted_compute(RuleFormula *f, const RuleValues *values, const Tensor *x, 
 bool planted_same(const double *a, const double *b, double factor, int64_t n, double tolerance);
 /* The formula of a row of mistakes.def for a use; NULL if it has none. */
 const char *planted_formula_of(const MistakeRow *m, const PlantedUse *use);
-/* "It is dY times V, where V is not transposed." */
-void planted_say_computes(const Planting *planting, const PlantedUse *use, Tensor **kept,
-                          const MistakeRow *m, char said[320]);
-/* What is right by chance; said: what it is else, or "". */
-void planted_say_by_chance(const char *said, char *why, size_t size);
-
-/* What numbers that are wrong have to do with the right ones, in all looks so far; it begins as
- * {0}. x: whose gradient they are. other: room for as many numbers. */
-typedef struct {
-    int looks;
-    double factor; /* times the right ones; NaN: they are not */
-    bool is_transposed;
-} PlantedLikeness;
-void planted_liken(PlantedLikeness *likeness, const double *own, const double *right,
-                   const Tensor *x, double *other, double tolerance);
-/* "It is the right gradient times 2."; false if there is nothing to say. */
-bool planted_say_likeness(const PlantedLikeness *likeness, char *why, size_t size);
-/* The mistake that a formula is whose sizes do not fit: the one that computes the same where all
- * tables are square, and random. scope: its names. NULL if there is none. */
-const MistakeRow *planted_mistake_of_squares(const PlantedUse *use, const char *formula,
-                                             const RuleScope *scope);
+/* Does a formula read other gradients than the one that arrives? */
+bool planted_reads_others(const RuleFormula *f);
 /* rule_plant.c: the tensor of "dA" or "d(S / sqrt(d))"; NULL if there is none. */
 Tensor *planted_tensor_of(const Planting *planting, const char *gradient);
 /* rule_plant.c: the planted line i; NULL if there is none. */
@@ -98,13 +73,10 @@ bool planted_turns(const TapeLine *line);
 void planted_inputs(const TapeLine *line, Tensor *in[PLANTED_INPUTS]);
 /* "a" of "ag_matmul(a, b)": the name of input k in the op's call; "" if it has none. */
 void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]);
-/* The names of line i. *kept: becomes a tensor that the caller releases, where the line has one.
- * False with an error if memory is out. */
-bool planted_scope(const Planting *planting, int i, Tensor **kept, RuleScope *scope);
-/* The same, and the gradients of the tensors that backward reaches before that of x, which is to be
- * written. They have to be kept. */
-bool planted_scope_until(const Planting *planting, int i, const Tensor *x, Tensor **kept,
-                         RuleScope *scope);
+/* The names of line i. *kept: becomes a tensor that the caller releases, where the line has one. x:
+ * whose whole gradient is written, or NULL. False with an error if memory is out. */
+bool planted_scope(const Planting *planting, int i, const Tensor *x, Tensor **kept,
+                   RuleScope *scope);
 /* A text of a mistake with the lesson's names: "It is dZ, ..." */
 void planted_say(const Planting *planting, const PlantedUse *use, Tensor **kept, const char *text,
                  char said[320]);

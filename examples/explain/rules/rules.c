@@ -332,12 +332,22 @@ static bool read_part(RuledTape *tape, const RuledLine *line, Part *p, const Jso
     return p->rows.begin != NULL;
 }
 
+/* Does a planted rule read other gradients than the one that arrives? Then its numbers are not what
+ * the line moves. */
+static bool reads_others(const Part *p) {
+    for (int t = 0; p->planted && p->tree && t < p->tree->num_tables; t++)
+        if (p->tree->tables[t].is_gradient && p->tree->tables[t].tensor != p->y) return true;
+    return false;
+}
+
 static bool find_kinds(RuledTape *tape, RuledLine *line) {
     bool any_planted = false;
     for (int i = 0; i < line->num_parts; i++) any_planted |= line->parts[i].planted != NULL;
     line->moves = find_moves(tape, line, false);
     line->right_moves = any_planted ? find_moves(tape, line, true) : line->moves;
     if (tensor_error() || !rows_of_line(tape, line)) return false;
+    for (int i = 0; i < line->num_parts; i++)
+        if (reads_others(&line->parts[i])) line->moves = NULL;
     find_product(tape, line);
     for (int i = 0; i < line->num_parts; i++) find_kind(tape, line, &line->parts[i]);
     return true;

@@ -3,7 +3,7 @@
 
 #include "../../../autograd/autograd.h"
 #include "../page/json.h"
-#include "rule_planted.h"
+#include "rule_judge.h"
 
 #include <stdio.h>
 #include <string.h>

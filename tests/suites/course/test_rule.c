@@ -392,12 +392,12 @@ static const struct {
      "It does not double when dR doubles, as a gradient does."},
     {"softmax", "1", "It does not double when dR doubles, as a gradient does."},
     {"softmax", "0", "It is 0 everywhere."},
-    {"softmax", "y * y * y * dy", ""},
+    {"softmax", "y * y * y * dy", "Its size is right, its numbers are not."},
     {"linear_squares", "(dy @ w)'", "It is the right gradient, transposed."},
     {"attention_weights", "0.4001 * y * (dy - sum(y * dy))",
      "It is right but for a rounded number: write sqrt(d), or the fraction."},
-    {"matmul_square", "dy", ""},
-    {"masked_softmax", "y / sum(y) * dy * (1 / 0)", ""},
+    {"matmul_square", "dy", "Its size is right, its numbers are not."},
+    {"masked_softmax", "y / sum(y) * dy * (1 / 0)", "Its size is right, its numbers are not."},
 };
 
 LOOP_TEST(what_is_no_known_mistake, COUNT(others)) {
@@ -498,7 +498,7 @@ static const struct {
 static void read_scope(RuleScope *scope) {
     TapeLine line;
     Tensor *kept = NULL;
-    ck_assert(planted_scope(&planting, last_line(&line), &kept, scope));
+    ck_assert(planted_scope(&planting, last_line(&line), NULL, &kept, scope));
     ck_assert_ptr_null(kept);
 }
 
@@ -514,7 +514,7 @@ LOOP_TEST(values_of_formulas, COUNT(values)) {
     read_scope(&scope);
     ck_assert_msg(rule_parse(&f, values[_i].formula, &scope), "%s: %s", values[_i].formula,
                   f.complaint);
-    const Tensor *value = rule_evaluate(&f, &(RuleValues){dy, y, in});
+    const Tensor *value = rule_evaluate(&f, &(RuleValues){.dy = dy, .out = y, .in = in});
     ck_assert_msg(value != NULL, "%s: %s", values[_i].formula, f.complaint);
     ck_assert_int_eq(value->shape.ndim, values[_i].shape.ndim);
     for (int d = 0; d < value->shape.ndim; d++)
@@ -627,8 +627,11 @@ static const struct {
     {"A: dA * dz",
      "rule of A, column 6: there is no dz here: the names are dA, A, Z, x, y, dy, d; the "
      "functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
-    {"A: A * dV", "rule of A, column 5: dV does not arrive in this line: dA does"},
-    {"K: dS' @ Q", "rule of K, column 1: dS does not arrive in this line: dK' does"},
+    {"A: A * dV", "rule of A, column 5: dV is not known here: backward has not reached it yet"},
+    {"K: dQ", "rule of K, column 1: dQ is not known here: backward has not reached it yet"},
+    {"K: dS @ Q",
+     "rule of K, column 4: dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q, "
+     "where dS is not transposed"},
     {"A: softmax(Z)",
      "rule of A, column 1: there is no function softmax: write the name of its result; the "
      "functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
@@ -832,6 +835,12 @@ static const struct {
     {"lesson 2\nrule d(K'): Q' @ dS", "right", ""},
     {"lesson 2\nrule K': dK''", "right", ""},
     {"lesson 2\nrule K: d(K')'", "right", ""},
+    {"lesson 2\nrule K: dS' @ Q", "right", ""}, /* dS does not arrive here, but is known */
+    {"lesson 2\nrule K: dZ' @ Q / sqrt(d)", "right", ""},
+    {"lesson 2\nrule K: (Q' @ dS)' + dK'' - dS' @ Q", "right", ""},
+    {"lesson 2\nrule A: A * (dY @ V' - sum(A * (dY @ V')))", "right", ""},
+    {"lesson 2\nrule dQ: 0.5 * dZ @ K", "right", ""},
+    {"lesson 4\nrule K': dZ' @ Q / sqrt(d)", "right", ""},
     {"lesson 2\nrule K': dy", "wrong", "not_undone"},
     {"lesson 2\nrule E^2: 2 * E * d(E^2)", "right", ""},
     {"lesson 2\nrule dE: 2 * E * dE\xc2\xb2", "right", ""},
@@ -856,7 +865,7 @@ static const struct {
     {"lesson 6\nrule output.da: dO @ x'", "right", ""},
     {"lesson 6\nadditive 1\nrule F: dF", "wrong", "no_tanh_derivative"},
     {"lesson 6\nadditive 1\nrule dF: dF", NULL,
-     "rule of dF, column 1: dF does not arrive in this line: d(w_v features) does"},
+     "rule of dF, column 1: dF is not known here: backward has not reached it yet"},
     {"lesson 2\nrule A: y * dz", NULL, "rule of A, column 5: there is no dz here: "},
     {"lesson 3b\nrule Y: dY", NULL, "rule of Y: its line has several gradients: say which, "},
     {"lesson 4\nrule x: dQ @ W_q", NULL,
@@ -887,6 +896,7 @@ LOOP_TEST(rules_of_requests, COUNT(asked)) {
 #define ONES                                                                                       \
     "All numbers are right here, since what arrives, dE^2, is 1 here. For any other number it is " \
     "wrong: "
+#define TURNED_ASKS "Does a row of K belong to a column of S or to a column of Q?"
 /* What is said of a mistake has the names of the lesson. */
 static const struct {
     const char *request, *why, *question;
@@ -925,6 +935,11 @@ static const struct {
     {"lesson 3\nrule A: A * dA", "It is A * dA, without the sum over the row.",
      "If one number of Z grows, what happens to the other numbers of A in its row?"},
     {"lesson 2\nrule dE: 3 * E", "It does not double when dE^2 doubles, as a gradient does.", ""},
+    {"lesson 2\nrule K: 2 * dS' @ Q", "It is the right gradient times 2.", TURNED_ASKS},
+    {"lesson 2\nkeys 2\nsize 2\nrule K: dS @ Q", "It is dS times Q, where dS is not transposed.",
+     "In which numbers of S is a row of K used: in a row of them or in a column?"},
+    {"lesson 2\nrule K: Q' @ dS", "It is Q' times dS, the transpose of the gradient of K.",
+     TURNED_ASKS},
     {"lesson 2\nrule A: dA * dA", "It does not double when dA doubles, as a gradient does.", ""},
 };
 
@@ -1031,6 +1046,19 @@ TEST(training_with_rules) {
     ask_no_more();
 }
 
+/* A rule that reads other gradients than what arrives is what the gradient is, and what is shown.
+ */
+TEST(a_rule_of_other_gradients) {
+    get("lesson 2");
+    const double right = grad_of("K", 0);
+    get("lesson 2\ntrain 1\nrule K: 3 * dS' @ Q");
+    ck_assert_double_eq_tol(grad_of("K", 0), 3 * right, 1e-12);
+    ck_assert(fabs(loss_at("wrong", 1) - loss_at("right", 1)) > 1e-4);
+    get("lesson 2\ntrain 1\nrule K: dS' @ Q\nrule A: A * dA"); /* of a wrong dS the right dK */
+    ck_assert_str_eq(json_text(json_get(answer, "planted")->first, "verdict", ""), "right");
+    ask_no_more();
+}
+
 /* A rule of a gradient takes the place of an earlier one, and of the menu's; = for += stays. */
 TEST(several_rules) {
     get("lesson 2\nrule A: y * dy\nrule A: A * (dA - sum(A * dA))");
@@ -1068,6 +1096,9 @@ TEST(rules_of_the_program) {
     ck_assert_ptr_nonnull(strstr(out, "\nYour rule is wrong. A: y * dy. The mistake is no_sum. It "
                                       "is A * dA, without the\nsum over the row.\n"));
     ck_assert_int_eq(occurrences(out, "check FAILS"), 1);
+    ck_assert_int_eq(run("--lesson 2 --text --rule \"K: 3 * dS' @ Q\""), 0);
+    ck_assert_ptr_nonnull(strstr(out, "\ndK = 3 dS' Q ...."));
+    ck_assert_ptr_nonnull(strstr(out, "dK[0, 0] = 3 x 0.075 x 0.4 + 3 x 0.612 x 1.0 = 1.93"));
     ck_assert_int_eq(run("--lesson 2 --rule 'V: A@dY' --text"), 1);
     ck_assert_str_eq(complaints,
                      "explain: rule of V, column 2: A is 2 x 3 and dY is 2 x 2: @ needs "

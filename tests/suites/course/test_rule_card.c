@@ -129,9 +129,11 @@ static const struct {
 };
 
 CASE("the card")
+TEST(all_mistakes_have_room) { ck_assert_int_le(num_mistake_rows, JUDGE_ROWS); }
+
 /* It is right, and a right way to write it is shown, which is right, too. */
 LOOP_TEST(a_right_line, COUNT(right)) {
-    char shown[CARD_TEXT], name[RULE_NAME];
+    char shown[JUDGE_TEXT], name[RULE_NAME];
     const Json *line = judge(right[_i].lesson, right[_i].line);
     ck_assert_msg(strcmp(json_text(line, "verdict", ""), "right") == 0, "%s: %s: %s",
                   right[_i].lesson, right[_i].line, json_text(line, "why", ""));
@@ -293,7 +295,7 @@ LOOP_TEST(a_wrong_line, COUNT(wrong)) {
 /* Mistakes of a lesson's ops, as lines of its card in the lesson's names. */
 enum { MOST_LINES = 200 };
 static struct {
-    char line[CARD_TEXT + RULE_NAME + 4];
+    char line[JUDGE_TEXT + RULE_NAME + 4];
     const MistakeRow *mistake;
 } known[MOST_LINES];
 
