@@ -57,7 +57,7 @@ static void make_page(void) {
 
 /* ---- the text -------------------------------------------------------------------------------- */
 
-/* False, and no other lesson follows, after an error, or if the reader stops. */
+/* False, and no other lesson follows, after an error. */
 static bool show_lesson(void *context, char *json) {
     bool *is_first = context;
     Json *tree = json_read(json);
@@ -143,9 +143,7 @@ static const Flag flags[] = {
     {"--lesson", FLAG_CHOICE, &lesson_name, "1|2|3|3b|4|5|6",
      "One lesson, and not all of them; 3 has its second half, 3b, with it.", 0, 0, NULL, "all"},
     {"--page", FLAG_OUTPUT, &page_file, "FILE.html", "The page.", 0, 0, NULL, "explain.html"},
-    SWITCH_FLAG(
-        "--text", text,
-        "Print the lesson and write no page. A terminal shows a step at a time; ? lists the keys."),
+    SWITCH_FLAG("--text", text, "Print all steps of the lesson and write no page."),
     TEXT_FLAG(
         "--tape", tape_file, "FILE.json", "none",
         "Make the page of a tape that a program wrote with tape_write_json, not of a lesson."),

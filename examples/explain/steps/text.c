@@ -1,7 +1,7 @@
 /* text.c - a lesson in the terminal: see text.h.
  *
  * The page and this text show the same data, the lesson as JSON, in the same steps (plan.h). The
- * sections: words, headings, questions, steps, keys. */
+ * sections: words, headings, questions, steps. */
 #include "text.h"
 
 #include "../../common/plural.h"
@@ -19,9 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool waits; /* for Enter */
-static bool open;  /* the groups of lines are */
-static bool keys;  /* only the key steps are shown */
 static Plan plan;
 static const Json *lesson;
 
@@ -87,7 +84,7 @@ static int count_steps(const Step *step, int *all) {
     *all = 0;
     for (int i = 1; i < plan.num_steps; i++) {
         const Step *other = &plan.steps[i];
-        if (other->unit < 0 || !plan_shows(&plan, other, open)) continue;
+        if (other->unit < 0 || !plan_shows(&plan, other, false)) continue;
         if (forward != (other->phase == STEP_FORWARD)) continue;
         ++*all;
         before += other <= step;
@@ -231,20 +228,17 @@ static void print_answer(const Json *question) {
 /* Does a question belong to this step, or to a line that is folded in it? */
 static bool stands_at(const Json *item, const Step *step) {
     const char *name = json_text(item, "at", "");
-    return *name && plan_find(&plan, name, open) == step - plan.steps;
+    return *name && plan_find(&plan, name, false) == step - plan.steps;
 }
 
-/* Prints the questions of a step, or their answers. Returns how many there are. */
-static int print_questions(const Step *step, bool answers) {
-    int n = 0;
+/* Prints the questions of a step, or their answers. */
+static void print_questions(const Step *step, bool answers) {
     const Json *question = json_first(lesson, "questions");
     for (; question; question = question->next) {
         if (!stands_at(question, step)) continue;
-        n++;
         if (answers) print_answer(question);
         else print_question("Question: ", question);
     }
-    return n;
 }
 
 /* ---- experiments ----------------------------------------------------------------------------- */
@@ -353,21 +347,6 @@ static void print_experiments(const Step *step) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Waits for Enter before the numbers that a question asks for; false after q. */
-static bool wait_for_guess(void) {
-    if (!waits) return true;
-    paint(FAINT);
-    printf("Enter: the numbers, q: stop ");
-    unpaint();
-    fflush(stdout);
-    int c = getchar();
-    const bool quit = c == 'q';
-    while (c != '\n' && c != EOF) c = getchar();
-    waits = c != EOF; /* without an input nobody can press Enter */
-    putchar('\n');
-    return !quit;
-}
-
 /* The tables of a question, a line for each row; a 0 is hidden where cells are to be chosen. */
 static void print_again_tables(const Json *question) {
     const bool which = strcmp(json_text(question, "form", ""), "which") == 0;
@@ -400,8 +379,8 @@ static void print_again_answer(const Json *question) {
     putchar('\n');
 }
 
-/* The questions about earlier lessons, each with its answer after Enter; false after q. */
-static bool show_again(void) {
+/* The questions about earlier lessons. */
+static void show_again(void) {
     const Json *question = json_first(lesson, "again");
     for (; question; question = question->next) {
         say(0, "Again, from lesson %s: %s", json_text(question, "about", ""),
@@ -410,10 +389,8 @@ static bool show_again(void) {
         print_again_tables(question);
         say(TERMINAL_MARGIN, "Hint: %s", json_text(question, "hint", ""));
         putchar('\n');
-        if (!wait_for_guess()) return false;
         print_again_answer(question);
     }
-    return true;
 }
 
 /* The cover: the lesson's, or its text. */
@@ -525,25 +502,25 @@ static void show_card(const Step *step) {
     putchar('\n');
 }
 
-/* False after q. */
-static bool show_step(const Step *step) {
+static void show_step(const Step *step) {
     Formula f;
     Recipe r;
     const Json *bet = json_get(lesson, "bet");
     if (step->phase == STEP_COVER) {
         show_cover();
-        return true;
+        show_again();
+        return;
     }
     if (step->phase == STEP_CARD) {
         show_card(step);
         show_exercise();
-        return true;
+        return;
     }
     formula_of(&plan, step, &f);
     recipe_of(&plan, step, &f, &r);
     print_heading(step, &f);
     putchar('\n');
-    if (print_questions(step, false) > 0 && !wait_for_guess()) return false;
+    print_questions(step, false);
     tables_print(&plan, &f);
     show_number(step, &f, &r, step->look);
     if (step->phase == STEP_BACKWARD) print_reasons(&plan, step->part);
@@ -558,160 +535,14 @@ static bool show_step(const Step *step) {
     }
     print_experiments(step);
     if (step == &plan.steps[plan.num_steps - 1]) show_exercise();
-    return true;
-}
-
-/* ---- keys ------------------------------------------------------------------------------------ */
-
-static void list_steps(const Step *current) {
-    for (int i = 1; i < plan.num_steps; i++) {
-        Formula f;
-        if (!plan_shows(&plan, &plan.steps[i], open)) continue;
-        formula_of(&plan, &plan.steps[i], &f);
-        printf("  %c %-7s ", &plan.steps[i] == current ? '>' : ' ', plan.steps[i].name);
-        for (const char *c = f.title; *c && c - f.title < 70; c++)
-            if (*c != '`') putchar(*c);
-        putchar('\n');
-    }
-    putchar('\n');
-}
-
-static void list_keys(void) {
-    printf("  Enter          the next step\n"
-           "  b              one step back\n"
-           "  b3.0           the step with this name; 0 is the beginning\n"
-           "  1 0            work out another number, by row and column; in head 2: 2 1 0\n"
-           "  l              all steps with their names\n"
-           "  o              open what is folded, or fold it\n"
-           "  k              the key steps only, or all\n"
-           "  q              stop\n\n");
-}
-
-/* "1 0" or "[1, 0]": the element at this place, of which the first dimensions may be left out; -1
- * if it is none. Panels with a name count from 1: head 2 is "2 1 0". */
-static int64_t element_at(const TapeTensor *x, const char *line) {
-    int64_t place[TENSOR_MAX_DIMS], n = 0, i = 0;
-    const char *at = line + strspn(line, "[ ");
-    for (char *end; *at; at = end + strspn(end, "], ")) {
-        if (n == TENSOR_MAX_DIMS || n == x->rank) return -1;
-        place[n++] = strtol(at, &end, 10);
-        if (end == at) return -1;
-    }
-    if (n == 3 && x->rank == 3 && x->panels > 1 && *json_text(lesson, "columns", "")) place[0]--;
-    for (int64_t d = 0; d < n; d++) {
-        const int64_t size = x->shape[x->rank - n + d];
-        if (place[d] < 0 || place[d] >= size) return -1;
-        i = i * size + place[d];
-    }
-    return n > 0 ? i : -1;
-}
-
-/* Folds or opens; returns the number of the same step. */
-static int turn(int at) {
-    open = !open;
-    const int found = plan_find(&plan, plan.steps[at].name, open);
-    return found < 0 ? 0 : found;
-}
-
-/* Says how many steps Enter leads through now. */
-static void say_keys(void) {
-    int all = 0, some = 0;
-    for (int i = 1; i < plan.num_steps; i++) {
-        if (!plan_shows(&plan, &plan.steps[i], open)) continue;
-        all++;
-        some += plan.steps[i].is_key;
-    }
-    if (keys) printf("Enter leads through the %d key steps; k: through all %d\n\n", some, all);
-    else printf("Enter leads through all %d steps; k: through the %d key steps\n\n", all, some);
-}
-
-/* Whoever asks for a step that is skipped wants all. */
-static int go_to(int named) {
-    keys = keys && plan.steps[named].is_key;
-    return named;
-}
-
-/* A line of keys, without its end; false at the end of the input. */
-static bool read_keys(char line[64]) {
-    size_t n = 0;
-    paint(FAINT);
-    printf("Enter: on, b: back, f3 or b3.0: go there, q: stop, ?: all keys ");
-    unpaint();
-    fflush(stdout);
-    int c = getchar();
-    for (; c != '\n' && c != EOF; c = getchar())
-        if (n < 63) line[n++] = (char)c;
-    while (n > 0 && line[n - 1] == ' ') n--;
-    line[n] = '\0';
-    waits = c != EOF; /* without an input nobody can press Enter */
-    putchar('\n');
-    return waits;
-}
-
-static bool is_shown(const Step *step) {
-    return plan_shows(&plan, step, open) && (step->is_key || !keys || !waits);
-}
-
-/* The number of the step after this one, or before it, of those that are shown. */
-static int step_beside(int at, int by) {
-    do at += by;
-    while (at > 0 && at < plan.num_steps && !is_shown(&plan.steps[at]));
-    return at < 0 ? 0 : at;
-}
-
-static void show_chosen(const Step *step, int64_t i) {
-    Formula f;
-    Recipe r;
-    formula_of(&plan, step, &f);
-    recipe_of(&plan, step, &f, &r);
-    show_number(step, &f, &r, i);
-}
-
-/* The number of the next step; -1: stop. */
-static int next_step(int at) {
-    char line[64];
-    while (waits) {
-        const Step *step = &plan.steps[at];
-        if (!read_keys(line) || !*line) return step_beside(at, 1);
-        const int64_t i =
-            step->tensor < 0 ? -1 : element_at(&plan.tape.tensors[step->tensor], line);
-        const int named = plan_find(&plan, line, open);
-        if (strcmp(line, "q") == 0) return -1;
-        if (strcmp(line, "b") == 0) return step_beside(at, -1);
-        if (strcmp(line, "o") == 0) return turn(at);
-        if (strcmp(line, "k") == 0) {
-            keys = !keys;
-            say_keys();
-        } else if (strcmp(line, "l") == 0) list_steps(step);
-        else if (strcmp(line, "?") == 0) list_keys();
-        else if (named >= 0) return go_to(named);
-        else if (i >= 0) show_chosen(step, i);
-        else printf("No step and no number is called %s. ?: all keys\n\n", line);
-    }
-    return step_beside(at, 1);
-}
-
-static bool show_all(void) {
-    int at = 0;
-    bool begun = false;
-    while (at >= 0 && at < plan.num_steps) {
-        if (!show_step(&plan.steps[at])) return false;
-        if (!begun && !show_again()) return false;
-        begun = true;
-        if (at == 0 && keys) say_keys();
-        at = next_step(at);
-    }
-    return at >= 0;
 }
 
 bool text_show(const Json *shown) {
     lesson = shown;
-    waits = terminal_is(stdout);
-    open = false;
-    const bool more = plan_make(&plan, lesson);
-    keys = waits && plan.is_long;
+    const bool made = plan_make(&plan, lesson);
     paint_plainly(terminal_is_plain(stdout));
-    const bool on = more && show_all();
+    for (int i = 0; i < plan.num_steps && made; i++)
+        if (plan_shows(&plan, &plan.steps[i], false)) show_step(&plan.steps[i]);
     plan_free(&plan);
-    return on;
+    return made;
 }

@@ -5,8 +5,7 @@
 #include "../page/json.h"
 
 /* Prints a lesson, whose tape check_tape has checked, on standard output: in colours where the
- * terminal has them. On a terminal it shows a step at a time: Enter goes on, and the name of a step
- * goes there. False after q, or with an error. */
+ * terminal has them. False with an error. */
 bool text_show(const Json *lesson);
 
 #endif
