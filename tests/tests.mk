@@ -41,9 +41,9 @@ $(TESTS) $(BESIDE): $(HELPERS) $(HOOKED) $(BUILD)/libtapehead.a
 	$(link) $(WRAP) $$(pkg-config --libs check) $(LIBS)
 $(patsubst %,$(BUILD)/tests/test_%,attention_map charlm heads pronounce): $(COMMON)
 $(foreach program,charlm heads pronounce,$(eval $(BUILD)/tests/test_$(program): $(call parts,$(program))))
-$(patsubst %,$(BUILD)/tests/test_%,again alloc_failure experiments explain nudge play probe rule rule_box rule_card sources steps): \
+$(patsubst %,$(BUILD)/tests/test_%,again alloc_failure experiments explain loop nudge play probe rule rule_box rule_card sources steps): \
     $(COMMON) $(LESSONS)
-$(patsubst %,$(BUILD)/tests/test_%,again nudge play probe rule rule_box rule_card sources): $(call objects,tests/suites/course/common_live.c)
+$(patsubst %,$(BUILD)/tests/test_%,again loop nudge play probe rule rule_box rule_card sources): $(call objects,tests/suites/course/common_live.c)
 # json.c reads UTF-8.
 JSON     = $(call objects,examples/explain/page/json.c examples/common/utf8.c)
 $(BUILD)/tests/test_inspect$(EXE): $(JSON)

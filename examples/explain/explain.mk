@@ -25,7 +25,7 @@ PAGE_AT  = $(BUILD)/obj/examples/explain/page
 PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html page.css page.js)
 STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step sgd rulebox card play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data plan views pictures \
-             compare tables layout machine predict terms nudge sgd step experiment words questions charts cover again pull planted controls \
+             compare tables layout machine predict terms nudge sgd loop step experiment words questions charts cover again pull planted controls \
              rulebox exercise card change panels share save paper keys page play)
 EXPLAIN  = $(patsubst %,examples/explain/%/*.c,lessons steps rules page)
 LESSONS  = $(call objects,$(call files,$(EXPLAIN) examples/recall/*.c)) $(SOURCED) $(PAGE)

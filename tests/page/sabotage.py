@@ -170,5 +170,8 @@ def sabotages():
         'a worksheet leaves a question out': ("class", lambda s: s.replace('isWanted = n => asksAt(steps[n]) || ', 'isWanted = n => ')),
         'a file is said to be on the web': ("class", lambda s: s.replace('location.protocol === "file:"', 'location.protocol === "http:"')),
         'all steps cannot be printed': ("class", lambda s: s.replace('all.checked ? "worksheet of all steps"', 'false ? "worksheet of all steps"')),
+        'a line of the loop is another': ("loop", lambda s: s.replace('presses = (lesson.pressed || "") + line', 'presses = line')),
+        'a line of the loop that fails counts': ("loop", lambda s: s.replace('if (after) Object.assign(lesson, { pressed: presses, looped: after });', 'Object.assign(lesson, { pressed: presses, looped: after || lesson.looped });')),
+        'the gradient of the loop is that of one backward': ("loop", lambda s: s.replace('"g", { numbers: grad.map(Number), name', '"g", { name')),
         'the module does not start': ("live", lambda s: s.replace('exported._initialize();', 'exported._start();')),
     }

@@ -4,6 +4,7 @@
 
 #include "../page/json.h"
 #include "limits.h"
+#include "loop.h"
 #include "../page/plan_json.h"
 #include "../page/program.h"
 #include "../page/recording.h"
@@ -176,6 +177,13 @@ static int find_aliases(const Lesson *l, RuleAlias *aliases) {
     return n;
 }
 
+const char *lesson_short_name(const Lesson *l, const char *name) {
+    const NamePair *pair = l->kind->shorts;
+    for (; pair->name; pair++)
+        if (strcmp(pair->name, name) == 0) return pair->other;
+    return name;
+}
+
 Tensor *lesson_tensor(const Lesson *l, const char *name) {
     const NamePair *shorts = l->kind->shorts;
     Tensor *x = tensor_on_tape(name);
@@ -218,27 +226,29 @@ static bool judge(Lesson *l) {
     return done;
 }
 
-/* Runs the lesson forward and backward on the open tape, with the planted rules;
- * returns the loss. The seed is set each time, so dropout drops the same weights in every step of
- * training.
- */
-static Tensor *run(Lesson *l) {
+/* The seed is set each time, so dropout drops the same weights in every step of training. */
+Tensor *lesson_forward(Lesson *l) {
     tensor_manual_seed(l->options.seed);
     l->num_made = 0;
     Tensor *loss = ag_name(l->kind->build(l), "loss");
     plant(l);
+    return loss;
+}
+
+static Tensor *run(Lesson *l) {
+    Tensor *loss = lesson_forward(l);
     ag_backward(loss);
     return loss;
 }
 
 /* Takes so many steps. losses: gets the loss of each step, or is NULL. */
-static void train(Lesson *l, int64_t steps, double *losses) {
+static void train(Lesson *l, int64_t steps, double *losses, bool zeroes) {
     for (int64_t i = 0; i < steps && !tensor_error(); i++) {
         tape_begin();
         tape_keep_grads(l->any_rule); /* a formula can read what no backward reads */
         const Tensor *loss = run(l);
         if (losses && !tensor_error()) losses[i] = tensor_item(loss);
-        sgd_step(l->options.rate);
+        sgd_step(l->options.rate, zeroes);
         tape_end();
     }
 }
@@ -249,14 +259,16 @@ void lesson_let_go(Lesson *l) {
     l->model = NULL;
 }
 
-/* Both trainings begin with the same numbers. */
+/* All trainings begin with the same numbers. */
 static void train_for_losses(Lesson *l) {
     const bool any_rule = l->any_rule;
     l->any_rule = false;
-    train(l, LESSON_STEPS, l->right);
+    train(l, LESSON_STEPS, l->right, true);
     lesson_let_go(l);
     l->any_rule = any_rule;
-    if (any_rule) train(l, LESSON_STEPS, l->wrong);
+    if (any_rule) train(l, LESSON_STEPS, l->wrong, true);
+    lesson_let_go(l);
+    if (l->kind->loop) train(l, LOOP_STEPS + 1, l->unzeroed, false);
     lesson_let_go(l);
 }
 
@@ -313,7 +325,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
     l->drawn = (uint64_t)options.card;
     if (options.train || (kind->shows_losses && !options.only_tape)) train_for_losses(l);
     const int64_t steps = l->options.step;
-    train(l, steps > 0 || options.only_tape ? steps : 2, l->losses);
+    train(l, steps > 0 || options.only_tape ? steps : 2, l->losses, true);
     if (steps == 0) lesson_let_go(l); /* the second step has the loss after the first */
     tape_begin();
     tape_keep_grads(true);
@@ -388,6 +400,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     tell_write_steps(l);
     tell_write_questions(l);
     if (l->experiments) fprintf(file, ",\n\"experiments\":[%s]", l->experiments);
+    if (l->loop) loop_write(l, file);
     if (l->kind->shows_losses) lesson_write_losses(file, "losses", lesson_losses(l), LESSON_STEPS);
     sgd_write(l, file);
     if (l->options.train) write_training(l, file);
@@ -499,6 +512,7 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
     char *json;
     char *experiments =
         options.experiments ? options.experiments(kind->number, kind->part, options) : NULL;
+    char *loop = kind->loop ? loop_as_json(kind->number, options, LOOP_SHOWN) : NULL;
     FILE *file = data_open(&json);
     options.part = kind->part;
     Again again[AGAIN_MOST] = {0};
@@ -507,12 +521,14 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
     lesson.again = again;
     lesson.num_again = num_again;
     lesson.experiments = experiments;
+    lesson.loop = loop;
     used->rule |= opened && lesson.rule;
     if (opened) note_refusals(&lesson, used, is_first);
     if (opened && file) lesson_write_json(&lesson, file);
     lesson_close(&lesson);
     data_close(file, json);
     free(experiments);
+    free(loop);
     if (tensor_error()) {
         free(json);
         return NULL;

@@ -16,7 +16,7 @@
 #include "words.h"
 #include "../rules/wrong.h"
 
-enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 14 };
+enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 14, LOOP_STEPS = 20 };
 
 typedef struct LessonKind LessonKind;
 typedef struct {
@@ -38,9 +38,12 @@ typedef struct {
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with
                                                       * the wrong rule */
+    double
+        unzeroed[LOOP_STEPS + 1]; /* those of steps without zero_grad, if the lesson has a loop */
     double losses[LESSON_STEPS + 1]; /* of the tapes after 0 to options.step steps, and after one
                                       * more than none */
     const char *experiments;         /* of options.experiments, the caller's, or NULL */
+    const char *loop;                /* loop_as_json's, the caller's, or NULL */
     FILE *json;                      /* for tell.c */
     int items;                       /* written so far, of a list */
     const Again *again;              /* the questions that it opens with */
@@ -106,6 +109,7 @@ struct LessonKind {
     double rates[3];            /* of SGD on all leaves: the lesson's own, with which the loss falls
                                  * clearly, a larger one that learns, and one that is too large */
     bool shows_losses;          /* of LESSON_STEPS steps */
+    const char *loop;           /* the leaf that its loop shows (loop.h); NULL: it has no loop */
     Tensor *(*build)(Lesson *); /* the leaves and the forward pass; returns the loss */
     void (*begin)(Lesson *);    /* the cover, and a bet if there is one */
     void (*tell)(Lesson *);     /* the texts of the steps, by say */
@@ -131,6 +135,8 @@ void lesson_own_model(Lesson *lesson, void *model);
 Tensor *lesson_loss(Tensor *y, Tensor *t);
 /* The same, where only rows of y that have a 1 in counts are added: counted = E^2 counts. */
 Tensor *lesson_loss_of_rows(Tensor *y, Tensor *t, Tensor *counts);
+/* Runs the lesson forward on the open tape, with the planted rules; returns the loss. */
+Tensor *lesson_forward(Lesson *lesson);
 /* Writes ,"key":[the losses] */
 void lesson_write_losses(FILE *file, const char *key, const double *losses, int64_t n);
 /* The losses of the training that the lesson shows. */
@@ -146,6 +152,9 @@ double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, 
 
 /* A tensor on the open tape, by its name or by the lesson's short one; NULL if there is none. */
 Tensor *lesson_tensor(const Lesson *lesson, const char *name);
+
+/* As the lesson's formulas call it. */
+const char *lesson_short_name(const Lesson *lesson, const char *name);
 
 /* The index of element i, row-major. */
 Shape lesson_place(Shape shape, int64_t i);

@@ -152,7 +152,8 @@ static void tell_backward(Lesson *l) {
                  dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger");
     say(l, step_backward("U", "w"), 0,
         "`w` multiplied every number of `D`, and each use changes the loss. So the gradient of `w` "
-        "is a sum with a term for each, `D` times `dU`: %s.%s",
+        "is a sum with a term for each, `D` times `dU`: %s; a second backward would add them once "
+        "more (lesson 6).%s",
         show_grad("w", 0), step);
 }
 

@@ -311,6 +311,19 @@ static void tell(Lesson *l) {
     say(l, step_backward("queries", "W_q.weight"), w,
         "The last parameter: farthest from 0 is %s. Now every parameter has its gradient. All of it, with an engine of your own: examples/exercises/students/attention.c.",
         show_grad("W_q.weight", w));
+    say(l, step_twice(), 0,
+        "In lesson 1 a number that is used 12 times got 12 terms, added. Backward adds, since it "
+        "cannot know where one use ends and another run begins: two batches, backward each and then "
+        "one step, are one batch of both. A loop that wants the gradient of this run alone has to "
+        "zero before it.");
+}
+
+static void ask_twice(Lesson *l) {
+    static const char *const options[] = {"the same", "twice as large", "0", NULL};
+    ask_choice(l, step_twice(), options, 1,
+               "Backward adds to the gradients that are there, so the same loss counts twice.",
+               "What does a line with += do when it runs twice?",
+               "Press ag_backward a second time. What is each number of the gradients then?");
 }
 
 static void ask_step(Lesson *l) {
@@ -348,6 +361,7 @@ static void ask(Lesson *l) {
                   "Where does a small change of `P` not change `relu(P)`?",
                   "Which cells of the gradient of `P` must be 0?");
     ask_step(l);
+    ask_twice(l);
 }
 
 /* The formulas that both kinds of attention share. */
@@ -395,6 +409,7 @@ const LessonKind lesson_6 = {
     .own = {.tokens = 4, .seed = 26},
     .rates = {RATE, 0.05, 0.5},
     .shows_losses = true,
+    .loop = "W_2.weight",
     .build = build,
     .begin = begin,
     .tell = tell,

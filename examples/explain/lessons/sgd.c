@@ -1,45 +1,35 @@
 /* sgd.c - the step that the gradients are for: see sgd.h. */
 #include "sgd.h"
 
-#include "../page/recording.h"
 #include "tell.h"
 
 #include <math.h>
 #include <string.h>
 
-void sgd_step(double rate) {
+/* ---- the numbers that learn ------------------------------------------------------------------ */
+
+int sgd_leaves(Tensor *leaf[MOST_TENSORS]) {
     TapeLine line;
+    int n = 0;
     for (int i = 0; tape_line(i, &line); i++)
         for (int k = 0; k < line.n_in; k++) {
             Tensor *x = line.in[k];
-            if (!x || x->grad_fn || !x->grad) continue;
-            tensor_add_(x, x->grad, -rate);
-            ag_zero_grad(x); /* so another line that reads x does not change x again */
+            int t = 0;
+            while (t < n && leaf[t] != x) t++;
+            if (x && !x->grad_fn && x->grad && t == n && n < MOST_TENSORS) leaf[n++] = x;
         }
-}
-
-/* ---- the numbers that learn ------------------------------------------------------------------ */
-
-/* The leaves that a step changes; returns how many. */
-static int learning(const Tensor *leaf[MOST_TENSORS]) {
-    const Tensor *tensor[MOST_TENSORS];
-    const int all = data_tensors(tensor);
-    int n = 0;
-    for (int t = 0; t < all; t++)
-        if (!tensor[t]->grad_fn && tensor[t]->grad) leaf[n++] = tensor[t];
     return n;
 }
 
-/* As the lesson's formulas call it. */
-static const char *short_name(const Lesson *l, const char *name) {
-    const NamePair *pair = l->kind->shorts;
-    for (; pair->name; pair++)
-        if (strcmp(pair->name, name) == 0) return pair->other;
-    return name;
+void sgd_step(double rate, bool zeroes) {
+    Tensor *leaf[MOST_TENSORS];
+    const int n = sgd_leaves(leaf);
+    for (int i = 0; i < n; i++) tensor_add_(leaf[i], leaf[i]->grad, -rate);
+    for (int i = 0; i < n && zeroes; i++) ag_zero_grad(leaf[i]);
 }
 
 /* "each of the 26 numbers of `Q`, `K` and `V`"; "`w`" */
-static void put_learning(const Lesson *l, const Tensor *const *leaf, int n, char text[160]) {
+static void put_learning(const Lesson *l, Tensor *const *leaf, int n, char text[160]) {
     enum { MOST_NAMED = 3 };
     long long numbers = 0;
     for (int i = 0; i < n; i++) numbers += tensor_numel(leaf[i]);
@@ -49,7 +39,8 @@ static void put_learning(const Lesson *l, const Tensor *const *leaf, int n, char
     for (int i = 0; i < n && n <= MOST_NAMED; i++) {
         const char *before = i == n - 1 ? " and " : ", ";
         const size_t used = strlen(text);
-        snprintf(text + used, 160 - used, "%s`%s`", i ? before : "", short_name(l, leaf[i]->name));
+        snprintf(text + used, 160 - used, "%s`%s`", i ? before : "",
+                 lesson_short_name(l, leaf[i]->name));
     }
 }
 
@@ -66,9 +57,9 @@ static const char too_large[] =
     "from them";
 
 static void say_first(Lesson *l) {
-    const Tensor *leaf[MOST_TENSORS];
+    Tensor *leaf[MOST_TENSORS];
     char all[160];
-    const int n = learning(leaf);
+    const int n = sgd_leaves(leaf);
     if (n == 0) return;
     const char *name = leaf[0]->name;
     const int64_t i = largest_grad(name);
@@ -78,7 +69,7 @@ static void say_first(Lesson *l) {
     say(l, step_sgd(), 0,
         "SGD, gradient descent, subtracts from %s its gradient times %g, the learning rate: minus, since "
         "a gradient points to a larger loss. %s `%s` goes %s. Then the loss is not %s, but %s%s%s.",
-        all, rate, tensor_numel(leaf[0]) == 1 ? "So" : "One of", short_name(l, name),
+        all, rate, tensor_numel(leaf[0]) == 1 ? "So" : "One of", lesson_short_name(l, name),
         show_step(value_of(name, i), number(rate), grad_of(name, i), after), show(l->losses[0]),
         show(l->losses[1]), grew(l, 1) ? ": " : "", grew(l, 1) ? too_large : "");
 }

@@ -6,10 +6,13 @@
 #ifndef TAPEHEAD_EXAMPLES_SGD_H
 #define TAPEHEAD_EXAMPLES_SGD_H
 
+#include "../page/recording.h"
 #include "lesson.h"
 
-/* x -= rate dx for each leaf x of the open tape; its gradient is zero then. */
-void sgd_step(double rate);
+/* The leaves of the open tape that have a gradient, each once; returns how many. */
+int sgd_leaves(Tensor *leaf[MOST_TENSORS]);
+/* x -= rate dx for each of them; zeroes: their gradients are let go then. */
+void sgd_step(double rate, bool zeroes);
 /* Says what the steps did, as the losses tell it, at the step "sgd" (plan.h). */
 void sgd_say(Lesson *lesson);
 /* Writes ,"sgd":{"rate":0.02,"rates":[0.02,0.2,2],"losses":[4.62,...]}: those of the tapes

@@ -30,6 +30,7 @@ Step step_forward(const char *made) {
 }
 
 Step step_start(void) { return (Step){.kind = 's'}; }
+Step step_twice(void) { return (Step){.kind = 't'}; }
 Step step_sgd(void) { return (Step){.kind = 'g'}; }
 
 static bool gets_part(const TapeLine *line, int k) {
@@ -58,6 +59,7 @@ Step step_addition(const char *made, const char *input) {
 void step_name(Step at, char name[STEP_NAME]) {
     const bool has_input = at.kind == 'b' || at.kind == 'a';
     if (at.kind == 's') strcpy(name, "s");
+    else if (at.kind == 't') strcpy(name, "twice");
     else if (at.kind == 'g') strcpy(name, "sgd");
     else if (!has_input) snprintf(name, STEP_NAME, "%c%d", at.kind, at.line);
     else snprintf(name, STEP_NAME, "%c%d.%d", at.kind, at.line, at.input);

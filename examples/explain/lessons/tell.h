@@ -21,10 +21,10 @@
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* The data call it f3, s, b3.0, a3.0, sgd: forward of line 3, the start, backward of line 3 to its
- * input 0, the addition after that, and the step of SGD. */
+/* The data call it f3, s, b3.0, a3.0, twice, sgd: forward of line 3, the start, backward of line 3
+ * to its input 0, the addition after that, the loop (loop.h), and the step of SGD. */
 typedef struct {
-    char kind; /* 'f', 's', 'b', 'a' or 'g'; '\0' if there is no such step */
+    char kind; /* 'f', 's', 'b', 'a', 't' or 'g'; '\0' if there is no such step */
     int line, input;
 } Step;
 
@@ -34,7 +34,7 @@ Step step_forward(const char *made);
 Step step_start(void);
 Step step_backward(const char *made, const char *input);
 Step step_addition(const char *made, const char *input);
-Step step_sgd(void);
+Step step_twice(void), step_sgd(void);
 /* "b3.0" */
 enum { STEP_NAME = 28 };
 void step_name(Step at, char name[STEP_NAME]);

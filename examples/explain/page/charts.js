@@ -94,11 +94,11 @@ function chartOfTrainings(trainings, label) {
         ...scale }), limits };
 }
 
-/* The losses of several trainings, and what leaves the axis. */
+/* The losses of several trainings, {name, losses, says}, and what leaves the axis. */
 function drawCurvesOfLosses(curves) {
-    const end = ({ name, losses }) => `${name}: from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`;
+    const end = ({ name, says = name, losses }) => `${says}: from ${bare(losses[0])} to ${bare(losses[losses.length - 1])}`;
     const { chart, limits } = chartOfTrainings(curves, "the losses, " + curves.map(end).join("; "));
-    const words = ({ name, losses }) => [`${name} rule`, beyond(losses, limits[1])].filter(Boolean).join(", ");
+    const words = ({ name, losses, says = `${name} rule` }) => [says, beyond(losses, limits[1])].filter(Boolean).join(", ");
     return el("figure", { class: "losses" }, chart, el("figcaption", {},
         curves.map(curve => el("span", { class: curve.name }, words(curve)))));
 }

@@ -302,7 +302,7 @@ const Controls = (() => {
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule,
-        otherState, setCompare, forward, ask: request => library && ask(request), canWriteRules, box, judgeCard, tryRule, plantRule, isOwnRule, takeBackRules, onlyRules,
+        otherState, setCompare, forward, ask: request => library && ask(request), canWriteRules, box, judgeCard, tryRule, plantRule, requestOf, isOwnRule, takeBackRules, onlyRules,
         isTrained, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
         isLoading: () => loading, isLive: () => library !== null, time: () => answer.time,

@@ -3,6 +3,7 @@
 
 #include "json.h"
 #include "../lessons/lesson.h"
+#include "../lessons/loop.h"
 #include "../steps/nudge.h"
 #include "play.h"
 #include "../lessons/probe.h"
@@ -28,6 +29,7 @@ typedef struct {
     bool box;          /* only what a box for a rule needs */
     bool card;         /* the rules are lines of a card */
     Probe probe;       /* only a forward for other numbers */
+    const char *loop;  /* only the loop after these presses */
     bool again;        /* only the questions that it opens with, drawn from this seed */
     uint64_t seed;
 } Asked;
@@ -60,6 +62,8 @@ static bool take_setting(void *context, const char *key, const char *value) {
     if (strcmp(key, "box") == 0) return true;
     if (strcmp(key, "card") == 0) asked->card = strcmp(value, "0") != 0;
     if (strcmp(key, "card") == 0) return true;
+    if (strcmp(key, "loop") == 0) asked->loop = value;
+    if (strcmp(key, "loop") == 0) return true;
     if (strcmp(key, "again") == 0) return read_seed(value, asked);
     if (strcmp(key, "probe") == 0) return probe_read(&asked->probe, value);
     if (strcmp(key, "show") == 0) return probe_show(&asked->probe, value);
@@ -81,6 +85,7 @@ static bool read_request(char *text, Asked *asked) {
 static char *answer_asked(const Asked *asked) {
     if (asked->again) return again_as_json(asked->lesson, asked->options.part, asked->seed);
     if (asked->probe.tensor) return probe_as_json(asked->lesson, asked->options, &asked->probe);
+    if (asked->loop) return loop_as_json(asked->lesson, asked->options, asked->loop);
     if (asked->card) return lesson_card_as_json(asked->lesson, asked->options);
     if (asked->box) return lesson_box_as_json(asked->lesson, asked->options);
     return lessons_as_json(asked->lesson, asked->lesson, asked->options);

@@ -71,6 +71,8 @@
  * {"card":[{"name":"dK","formula":"dS' @ Q","verdict":"right","shown":"dS' @ Q",...}, ...]}
  * (rule_card.h). What does not fit is refused alone, and the answer is no error.
  *
+ * With "loop bbs" the answer is the training loop after these presses of its lines (loop.h).
+ *
  * A request that begins with "nudge " asks for one line alone, of any tape: nudge_answer (nudge.h).
  * A request that begins with "play " trains recall: the rest is for play_answer (play.h). */
 #ifndef TAPEHEAD_EXAMPLES_LIVE_H

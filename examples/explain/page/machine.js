@@ -180,7 +180,7 @@ function hiddenIn(step) {
 function updateNode(t, node, step, n, isBack, hidden) {
     const isKnown = n > 0 ? t.valueStep <= n : !t.producer, isDone = t.gradStep <= n, isCurrent = resultOf(step) === t;
     const isSome = !isDone && t.grad && t.parts.some(part => part.step <= n), isHidden = hidden.t === t;
-    const isRead = isSgd(step) ? !t.producer && t.grad : !isCurrent && step.unit && (step.kind === "forward"
+    const isRead = isSgd(step) || isLoop(step) ? !t.producer && t.grad : !isCurrent && step.unit && (step.kind === "forward"
         ? step.unit.inputs.includes(t) : step.unit.result === t);
     const classes = { known: isKnown, back: isBack && t.grad, "has-grad": isDone || isSome, some: isSome,
         current: isCurrent, reads: isRead,

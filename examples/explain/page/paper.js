@@ -10,8 +10,8 @@ let printed = "lesson"; /* what the next print shows; also "worksheet", "workshe
 
 /* The numbers of the steps that are printed: on a worksheet those key steps that compute something, unless all are wanted. */
 function stepsOnPaper() {
-    const { steps } = state.lesson, keys = keySteps(state.lesson), all = [...steps.keys()].filter(n => steps[n].unit);
-    const isWanted = n => asksAt(steps[n]) || (keys.has(n) && steps[n].kind !== "start" && !steps[n].unit.moves);
+    const { steps } = state.lesson, keys = keySteps(state.lesson), all = [...steps.keys()].filter(n => steps[n].unit || isLoop(steps[n]));
+    const isWanted = n => asksAt(steps[n]) || (keys.has(n) && steps[n].kind !== "start" && !steps[n].unit?.moves);
     return printed === "lesson" ? shownSteps(state.lesson).slice(1) : printed === "worksheet" ? all.filter(isWanted) : all;
 }
 
@@ -66,7 +66,7 @@ function drawSheet(n, isWorksheet) {
     state.step = n;
     if (isCard(step)) return { sheet: drawCardSheet(step) };
     const isOpen = isLeftOut(step);
-    picture = { unit: step.unit, sums: [], ...(isOpen ? hiddenPicture(step, true) : pictureOf(step)) };
+    picture = { unit: step.unit, sums: [], ...(isOpen ? hiddenPicture(step, true) : isLoop(step) ? pictureOfLoop(step, loopOnPaper(state.lesson)) : pictureOf(step)) };
     const { main, items, rule } = picture, { panels, row } = isWorksheet ? boxesAsked(step, main) : {}, isOne = panels?.length < main.panels;
     [state.panel] = panels || [0];
     const all = !isOne && tablesIn(picture).some(view => view.panels > 1), layout = layoutOf(items, PAPER, 600, all);
@@ -83,6 +83,7 @@ function drawSheet(n, isWorksheet) {
     const sheet = el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)),
         el("h2", {}, rule, isOne && `, ${panelName(main.t, panels[0])}`,
             row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), words && el("p", {}, words), isSgd(step) && drawCurve(), tables,
+        isLoop(step) && !isWorksheet && [el("p", {}, prose(loopOnPaper(state.lesson).says)), drawLoopCurves(state.lesson), el("p", {}, prose(state.lesson.loop.course))],
         isWorksheet && el("p", { class: "working" }),
         !isOpen && questionsNow().map(({ question }) => el("div", { class: "asked" },
             el("p", {}, el("b", {}, "Question. "), prose(question.ask)),

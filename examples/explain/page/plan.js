@@ -7,7 +7,8 @@
  *     { kind: "start", id: "s", tensor, unit }       backward begins: dloss = 1
  *     { kind: "backward", id: "b3.0", unit, part }   a part of the gradient of line 3's input 0
  *     { kind: "add", id: "a3.0", unit, part }        this part is added to the parts before it
- *     { kind: "sgd", id: "sgd" }                     no arrow: the numbers that learn take a step (sgd.js)
+ *     { kind: "twice", id: "twice" }                 no arrow: backward again, and zeroing (loop.js)
+ *     { kind: "sgd", id: "sgd" }                     nor is this: the numbers that learn take a step (sgd.js)
  *     { kind: "card", id: "card", lines }            nor is this: the gradients are written from memory (card.js)
  *
  * Steps are named by line and input, so their addresses hold when a group is unfolded. */
@@ -91,6 +92,6 @@ function countedSteps({ plan: { steps }, allUnits }) {
     return [...single.map(({ line }) => "f" + line), ...starts, ...single.slice().reverse().flatMap(backward)];
 }
 
-const phases = { cover: "start", sgd: "the step", card: "the card" };
+const phases = { cover: "start", twice: "again", sgd: "the step", card: "the card" };
 const phaseOf = ({ forward, steps }, n) => phases[steps[n].kind] || (n <= forward ? `forward ${n} of ${forward}`
     : `backward ${n - forward} of ${steps.filter(({ unit }) => unit).length - forward}`);

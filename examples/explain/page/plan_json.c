@@ -403,7 +403,7 @@ static void write_card(Writer *w) {
 
 static void write_step(Writer *w, int s) {
     static const char *const kinds[] = {"cover", "forward", "start", "backward",
-                                        "add",   "sgd",     "card"};
+                                        "add",   "twice",   "sgd",   "card"};
     Plan *plan = w->plan;
     const Step *step = &plan->steps[s];
     Formula f;

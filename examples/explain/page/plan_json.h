@@ -18,7 +18,8 @@
  *
  * A step has, where they say something:
  *
- *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward, add, sgd, card
+ *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward, add, twice, sgd
+ *                                or card
  *     key                        it is a key step
  *     lines                      of the card: the name of a gradient, "forward" what it comes back
  *                                through, and why its formula is as it is

@@ -13,6 +13,7 @@ function drawStep() {
         drawCover(box);
         return addAgain(box);
     }
+    if (isLoop(step)) return drawLoop(box, step);
     if (isTrying()) {
         picture = null;
         return drawExperiment(box);

@@ -12,8 +12,8 @@ function defaultKey() {
         Math.floor(i / panel) === state.panel);
     const counted = state.asked === "terms" ? questionsNow().find(({ question }) => question.kind === "count").question.index : -1;
     const asked = here.find(i => main.key(i) === state.asked || i === counted),
-        i = [asked, look, most, here[0]].find(each => here.includes(each));
-    return i === undefined || !unit ? null : main.key(i);
+        i = [asked, look, most ?? picture.most, here[0]].find(each => here.includes(each));
+    return i === undefined || !(unit || picture.most) ? null : main.key(i);
 }
 
 const viewAt = (key, i) => tablesIn(picture).find(view => view.key(i) === key) || picture.main;

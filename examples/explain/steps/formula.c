@@ -798,6 +798,9 @@ void formula_of(Plan *plan, const Step *step, Formula *f) {
     case STEP_START: make_start(plan, step, f); break;
     case STEP_BACKWARD: make_backward(plan, step, f); break;
     case STEP_ADD: make_addition(plan, step, f); break;
+    case STEP_TWICE:
+        snprintf(f->title, FORMULA_TEXT, "`grad` <- `grad` + `dW`, for each leaf");
+        break;
     case STEP_SGD: make_sgd(plan, f); break;
     case STEP_CARD: snprintf(f->title, FORMULA_TEXT, "The way back, from memory");
     }

@@ -234,7 +234,7 @@ static void add_end(Plan *plan, StepPhase phase, const char *name) {
 }
 
 static bool make_steps(Plan *plan) {
-    int64_t most = 3 + plan->tape.num_tensors;
+    int64_t most = 4 + plan->tape.num_tensors;
     for (int u = 0; u < plan->num_units; u++) most += 1 + 2 * plan->units[u].num_parts;
     plan->steps = memory_take(&plan->tape.memory, most, sizeof *plan->steps);
     if (!plan->steps) return false;
@@ -247,6 +247,7 @@ static bool make_steps(Plan *plan) {
     }
     add_starts(plan);
     for (int u = plan->num_units - 1; u >= 0; u--) add_backward(plan, u);
+    if (json_get(plan->lesson, "loop")) add_end(plan, STEP_TWICE, "twice");
     if (json_get(plan->lesson, "sgd")) add_end(plan, STEP_SGD, "sgd");
     if (json_first(plan->lesson, "card")) add_end(plan, STEP_CARD, "card");
     return !tensor_error();

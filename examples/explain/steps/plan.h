@@ -7,7 +7,8 @@
  *
  *     0       the cover                    b3.0    backward of line 3 to its input 0
  *     f3      line 3 forward               a3.0    the addition after b3.0
- *     s       the start                    sgd     the step that the gradients are for (sgd.h)
+ *     s       the start                    twice   backward again, and zeroing (loop.h)
+ *                                          sgd     the step that the gradients are for (sgd.h)
  *                                          card    what is written from memory (card.h)
  *
  * Lines that follow each other and only move numbers are a group, and so are the lines that the
@@ -32,6 +33,7 @@ typedef enum {
     STEP_START,
     STEP_BACKWARD,
     STEP_ADD,
+    STEP_TWICE,
     STEP_SGD,
     STEP_CARD
 } StepPhase;

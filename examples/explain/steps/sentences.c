@@ -162,6 +162,7 @@ void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
     *text = '\0';
     switch (step->phase) {
     case STEP_COVER:
+    case STEP_TWICE:
     case STEP_SGD:
     case STEP_CARD: break;
     case STEP_FORWARD: say_forward(plan, step, text); break;

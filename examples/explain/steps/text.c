@@ -502,6 +502,31 @@ static void show_card(const Step *step) {
     putchar('\n');
 }
 
+/* The code of a line of the loop. */
+static const char *loop_code(const Json *loop, const char *press) {
+    const Json *line = json_first(loop, "lines");
+    while (line && strcmp(json_text(line, "press", ""), press) != 0) line = line->next;
+    return json_text(line, "code", "");
+}
+
+/* The lines of the training loop; then some are called, one after the other. */
+static void show_loop(void) {
+    const Json *loop = json_get(lesson, "loop");
+    const Json *line = json_first(loop, "lines");
+    const Json *state = json_first(loop, "states");
+    for (; line; line = line->next)
+        say(TERMINAL_MARGIN, "%-20s %s", json_text(line, "code", ""), json_text(line, "does", ""));
+    for (; state; state = state->next) {
+        if (!*json_text(state, "press", "")) continue;
+        putchar('\n');
+        say(TERMINAL_MARGIN, "Then %s: %s", loop_code(loop, json_text(state, "press", "")),
+            json_text(state, "says", ""));
+    }
+    putchar('\n');
+    say(TERMINAL_MARGIN, "%s", json_text(loop, "course", ""));
+    putchar('\n');
+}
+
 static void show_step(const Step *step) {
     Formula f;
     Recipe r;
@@ -521,7 +546,8 @@ static void show_step(const Step *step) {
     print_heading(step, &f);
     putchar('\n');
     print_questions(step, false);
-    tables_print(&plan, &f);
+    if (step->phase == STEP_TWICE) show_loop();
+    else tables_print(&plan, &f);
     show_number(step, &f, &r, step->look);
     if (step->phase == STEP_BACKWARD) print_reasons(&plan, step->part);
     if (step->text) {
