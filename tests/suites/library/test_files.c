@@ -1374,10 +1374,6 @@ TEST(a_name_as_long_as_can_be) {
 TEST(where_nothing_can_be_written) {
     Tensor *x = tensor_ones(SCALAR);
     TensorDict *dict = tensor_dict_new();
-    FAILS(tensor_save_npy(x, "nowhere/x.npy"),
-          "save_npy: nowhere/x.npy: it cannot be written: No such file or directory");
-    FAILS(tensor_save_npy(x, "."), "save_npy: .: it cannot be written: Is a directory");
-    FAILS(tensor_save_npy(x, ""), "save_npy: : it cannot be written: No such file or directory");
     if (access("/dev/full", W_OK) == 0) {
         FAILS(tensor_save_npy(x, "/dev/full"),
               "save_npy: /dev/full: it cannot be written: No space left on device");
@@ -1490,10 +1486,14 @@ TEST(what_can_be_written) {
         {"words/words", "Not a directory"},
         {"astray", "No such file or directory"},
         {"loop", "Too many levels of symbolic links"},
+        {"there", "Too many levels of symbolic links"},
     };
+    struct stat status;
+    Tensor *x = tensor_ones(SCALAR);
     spit("words", "old", 3);
     ck_assert(!mkdir("folder", 0700) && !symlink("nowhere/words", "astray") &&
-              !symlink("loop", "loop") && !symlink("folder/words", "link"));
+              !symlink("loop", "loop") && !symlink("folder/words", "link") &&
+              !symlink("back", "there") && !symlink("there", "back"));
     const int before = entries(".", false);
     static const char *const can[] = {"words", "new", "folder/new", "link", "/dev/null"};
     for (int i = 0; i < COUNT(can); i++)
@@ -1503,7 +1503,10 @@ TEST(what_can_be_written) {
             format("write_file: %s: it cannot be written: %s", cannot[i][0], cannot[i][1]);
         FAILS(tensor_can_write_file(cannot[i][0]), sentence);
         FAILS(tensor_write_file(cannot[i][0], write_words, "new"), sentence);
+        FAILS(tensor_save_npy(x, cannot[i][0]), format("save_npy%s", strchr(sentence, ':')));
     }
+    ck_assert(lstat("there", &status) == 0 && S_ISLNK(status.st_mode));
+    tensor_release(x);
     ck_assert_int_eq(entries(".", false), before);
     expect_words("words", "old");
 }
@@ -1584,25 +1587,9 @@ TEST(links_that_lead_nowhere_are_followed) {
     ck_assert(lstat("folder/inner/x.npy", &status) == 0 && S_ISREG(status.st_mode));
     Tensor *y = tensor_load_npy("first");
     expect_equal("what the links lead to", y, x);
-    ck_assert(!symlink("nowhere/x.npy", "astray"));
-    FAILS(tensor_save_npy(x, "astray"),
-          "save_npy: astray: it cannot be written: No such file or directory");
     ck_assert(!remove("folder/inner/x.npy") && !rmdir("folder/inner") && !remove("folder/second") &&
               !remove("folder/third"));
     RELEASE(x, y);
-}
-
-TEST(loops_of_links_are_refused) {
-    Tensor *x = tensor_ones(SHAPE(2));
-    struct stat status;
-    ck_assert(!symlink("b", "a") && !symlink("a", "b") && !symlink("self", "self"));
-    FAILS(tensor_save_npy(x, "a"),
-          "save_npy: a: it cannot be written: Too many levels of symbolic links");
-    FAILS(tensor_save_npy(x, "self"),
-          "save_npy: self: it cannot be written: Too many levels of symbolic links");
-    ck_assert(lstat("a", &status) == 0 && S_ISLNK(status.st_mode));
-    ck_assert_int_eq(entries(".", false), 3);
-    tensor_release(x);
 }
 
 /* If root saves to the file of another user, the file keeps its owner. */
