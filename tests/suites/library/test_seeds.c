@@ -130,6 +130,14 @@ static void backward(Tensor *output) {
     ck_assert_msg(ag_backward_from(output, cotangent), "%s", tensor_error());
 }
 
+/* The output, the weights and, for a drawn cotangent, the gradients of all parameters. */
+static void expect_run(Tensor *output, const Tensor *weights, void *module) {
+    expect("output", output);
+    expect("weights", weights);
+    backward(output);
+    expect_gradients(module);
+}
+
 /* ---- seed 000: multi-head attention ------------------------------------------------------ */
 
 /* (batch_size, n, num_hiddens) -> (batch_size * num_heads, n, num_hiddens / num_heads) */
@@ -178,10 +186,7 @@ static void example(int dtype, const char *document, int seed, MultiHeadAttentio
     Tensor *output = nn_multi_head_attention_forward(attention, X, Y, Y,
                                                      (AttentionMask){.valid_lens = valid_lens});
     expect_shape(output, SHAPE(batch_size, num_queries, config.num_hiddens)); /* (2, 4, 100) */
-    expect("output", output);
-    expect("weights", attention->attention_weights);
-    backward(output);
-    expect_gradients(attention);
+    expect_run(output, attention->attention_weights, attention);
     expect("dX", X->grad);
     expect("dY", Y->grad);
 
@@ -296,10 +301,7 @@ static void definition_001(int dtype, int seed) {
     tape_begin();
     Tensor *out = self_atten_forward(att_net, X, mask_001());
     expect_shape(out, SHAPE(3, 2, 128));
-    expect("output", out);
-    expect("weights", att_net->weights);
-    backward(out);
-    expect_gradients(att_net);
+    expect_run(out, att_net->weights, att_net);
     expect("dX", X->grad);
     tape_end();
     nn_free(att_net);
@@ -324,13 +326,10 @@ static void multi_head_attention_001(int dtype, int seed) {
     Tensor *mask = keep(ag_ne(mask_001(), LENGTHS(SCALAR, 0)));
     Tensor *out = nn_multi_head_attention_forward(att_net, X, X, X, (AttentionMask){.keep = mask});
     expect_shape(out, SHAPE(3, 2, 128));
-    expect("output", out);
-    expect("weights", att_net->attention_weights);
+    expect_run(out, att_net->attention_weights, att_net);
     for (int64_t query = 0; query < 2; query++) /* only the bias of the last layer is left */
         for (int64_t i = 0; i < 128; i++)
             ck_assert_double_eq(tensor_get(out, 1, query, i), tensor_get(att_net->W_o->bias, i));
-    backward(out);
-    expect_gradients(att_net);
     expect("dX", X->grad);
     tape_end();
     nn_free(att_net);
@@ -392,11 +391,8 @@ static void self_attention_002(int dtype, int seed) {
 
     Tensor *output = nn_multi_head_attention_forward(net, x, x, x, NO_MASK);
     expect_shape(output, SHAPE(1, 4, 6));
-    expect("output", output);
-    expect("weights", net->attention_weights); /* (batch * num_heads, n, n) */
-    expect_shape(net->attention_weights, SHAPE(3, 4, 4));
-    backward(output);
-    expect_gradients(net);
+    expect_run(output, net->attention_weights, net);
+    expect_shape(net->attention_weights, SHAPE(3, 4, 4)); /* (batch * num_heads, n, n) */
     expect("dx", x->grad);
 
     /* assert dim_in == self.dim_in */
@@ -441,10 +437,7 @@ static void windows_003(int dtype, const char *dialect) {
     tape_begin();
     Tensor *output = nn_multi_head_attention_forward(attention, queries, keys, values, mask);
     expect_shape(output, SHAPE(8, 4, 12));
-    expect("output", output);
-    expect("weights", attention->attention_weights);
-    backward(output);
-    expect_gradients(attention);
+    expect_run(output, attention->attention_weights, attention);
     expect("dqueries", queries->grad);
     expect("dkeys", keys->grad);
     expect("dvalues", values->grad);
