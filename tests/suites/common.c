@@ -247,6 +247,16 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
                       element[i], expected[i]);
 }
 
+void expect_close(const char *what, const Tensor *a, const Tensor *b, double tolerance) {
+    ck_assert_msg(a && b, "%s: %s", what, tensor_error() ? tensor_error() : "is missing");
+    ck_assert_msg(tensor_allclose(a, b, tolerance, tolerance), "%s differs", what);
+}
+
+void set_gradient(Tensor *x, Tensor *gradient) {
+    tensor_release(x->grad);
+    x->grad = gradient;
+}
+
 void release_all(Tensor **list, int n) {
     for (int i = 0; i < n; i++) tensor_release(list[i]);
 }
@@ -642,6 +652,16 @@ int parameter_slots(void *module, Tensor ***slots, int capacity) {
     for (ModuleSlot *p = NULL; nn_next_parameter(module, "", &p); n++)
         if (n < capacity) slots[n] = p->slot;
     return n;
+}
+
+void expect_printed_module(void *module, const char *text) {
+    char printed[256] = {0};
+    FILE *file = tmpfile();
+    ck_assert(nn_print(module, file));
+    rewind(file);
+    ck_assert_uint_lt(fread(printed, 1, sizeof printed - 1, file), sizeof printed - 1);
+    ck_assert_str_eq(printed, text);
+    fclose(file);
 }
 
 /* ---- views with any strides ------------------------------------------------------------------ */

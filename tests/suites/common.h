@@ -115,6 +115,12 @@ void expect_elements(const char *what, const Tensor *x, const double *expected, 
 #define EXPECT_GRAD(x, ...)     expect_elements(#x "->grad", (x)->grad, (double[]){__VA_ARGS__}, 1e-12)
 bool same_number(double a, double b, double tolerance);
 
+/* a and b must be equal to within the tolerance, relative and absolute. */
+void expect_close(const char *what, const Tensor *a, const Tensor *b, double tolerance);
+
+/* x->grad becomes this gradient, which it takes over. */
+void set_gradient(Tensor *x, Tensor *gradient);
+
 /* A view of x's storage, torch.as_strided: element (i, j, ...) is element
  * offset + i stride[0] + j stride[1] + ... of the storage. An error if an element lies outside. */
 Tensor *tensor_as_strided(const Tensor *x, Shape shape, const int64_t *stride, int64_t offset);
@@ -236,5 +242,8 @@ Tensor *sample_input(const Sample *sample, int i, DType dtype);
 /* The fields that hold a module's parameters, in state_dict order. Writes at most capacity of them,
  * returns how many there are. */
 int parameter_slots(void *module, Tensor ***slots, int capacity);
+
+/* nn_print must print this text. */
+void expect_printed_module(void *module, const char *text);
 
 #endif

@@ -36,11 +36,6 @@ void __wrap_free(void *block) {
     __real_free(block);
 }
 
-static void expect_close(const char *what, const Tensor *a, const Tensor *b, double tolerance) {
-    ck_assert_msg(a && b, "%s: %s", what, tensor_error());
-    ck_assert_msg(tensor_allclose(a, b, tolerance, tolerance), "%s differs", what);
-}
-
 /* ---- a mask of any parts ------------------------------------------------------------------- */
 
 enum { LENS = 1, KEEP = 2, WINDOW = 4, CAUSAL = 8, BIAS = 16, MASKS = 32 };

@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void expect_close(const char *what, const Tensor *got, const Tensor *want, double most) {
-    ck_assert_msg(got && want, "%s: %s", what, tensor_error() ? tensor_error() : "is missing");
-    ck_assert_msg(tensor_allclose(got, want, most, most), "%s differs", what);
-}
-
 /* ---- blocks of today's models, with the weights and names of Hugging Face's files -------------
  */
 

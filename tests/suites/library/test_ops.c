@@ -319,7 +319,7 @@ LOOP_TEST(gradients_of_composites_are_slopes, composite_count()) {
 
 /* ---- the walk: values ---------------------------------------------------------------------- */
 
-static void expect_close(const Sample *s, const char *what, const Tensor *x, const Tensor *y,
+static void expect_alike(const Sample *s, const char *what, const Tensor *x, const Tensor *y,
                          double tolerance) {
     double a[ELEMENTS_MAX], b[ELEMENTS_MAX];
     ck_assert_msg(x && y, "%s: %s: %s", s->op, what, tensor_error());
@@ -357,7 +357,7 @@ WALK(values_do_not_depend_on_the_layout) {
         }
         Tensor *y = value_of(s, in);
         Tensor *expected = value_of(s, dense);
-        expect_close(s, "value", y, expected, 1e-13);
+        expect_alike(s, "value", y, expected, 1e-13);
         RELEASE(y, expected);
         release_all(in, s->n);
         release_all(dense, s->n);
@@ -391,12 +391,12 @@ WALK(float32_agrees_with_float64) {
     }
     Tensor *y32 = run(s, small, NULL);
     Tensor *y64 = run(s, large, NULL);
-    expect_close(s, "float32 value", y32, y64, 2e-6);
+    expect_alike(s, "float32 value", y32, y64, 2e-6);
     ck_assert_int_eq(y32->dtype, y64->dtype == F64 ? F32 : y64->dtype);
     for (int i = 0; i < s->n && y64->requires_grad; i++) {
         if (s->in[i].kind != 'r') continue;
         ck_assert_int_eq(small[i]->grad->dtype, F32);
-        expect_close(s, "float32 gradient", small[i]->grad, large[i]->grad, 1e-5);
+        expect_alike(s, "float32 gradient", small[i]->grad, large[i]->grad, 1e-5);
     }
     RELEASE(y32, y64);
     release_all(small, s->n);
@@ -418,7 +418,7 @@ WALK(the_incoming_gradient_may_have_any_layout) {
         RELEASE(run(s, in, wide), run(s, same, dense));
         for (int i = 0; i < s->n; i++)
             if (s->in[i].kind == 'r')
-                expect_close(s, "gradient", in[i]->grad, same[i]->grad, 1e-13);
+                expect_alike(s, "gradient", in[i]->grad, same[i]->grad, 1e-13);
         RELEASE(y, dy, wide, dense);
         release_all(in, s->n);
         release_all(same, s->n);
@@ -510,7 +510,7 @@ WALK(integers_and_bools_compute_as_doubles_do) {
         ck_assert_msg(y->dtype == result_type(op, dtype), "%s of %s is %s", s->op,
                       tensor_dtype_name(dtype), tensor_dtype_name(y->dtype));
         Tensor *expected = tensor_to(doubles, y->dtype); /* as a bool, 1 + 1 is 1 */
-        expect_close(s, tensor_dtype_name(dtype), y, expected, 0);
+        expect_alike(s, tensor_dtype_name(dtype), y, expected, 0);
         Tensor *results[] = {y, doubles, expected};
         release_all(results, 3);
         release_all(in, s->n);
@@ -1542,10 +1542,10 @@ LOOP_TEST(fused_ops_agree_with_their_composed_twins, COUNT(twins)) {
         tensor_release(c);
         y[which] = tape_end_keeping(y[which]);
     }
-    expect_close(s, "value", y[0], y[1], 1e-13);
+    expect_alike(s, "value", y[0], y[1], 1e-13);
     for (int i = 0; i < s->n; i++)
         if (s->in[i].kind == 'r')
-            expect_close(s, "gradient", in[0][i]->grad, in[1][i]->grad, 1e-12);
+            expect_alike(s, "gradient", in[0][i]->grad, in[1][i]->grad, 1e-12);
     for (int which = 0; which < 2; which++) {
         release_all(in[which], s->n);
         tensor_release(y[which]);
