@@ -3,15 +3,15 @@
 #include "lesson.h"
 
 #include "../page/json.h"
-#include "limits.h"
-#include "loop.h"
 #include "../page/plan_json.h"
 #include "../page/program.h"
 #include "../page/recording.h"
+#include "loop.h"
 #include "../rules/rule_card.h"
 #include "sgd.h"
 #include "tell.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -117,10 +117,7 @@ Tensor *lesson_data(Lesson *l, const char *name, double std, Shape shape) {
     double numbers[4096];
     Tensor *x = tensor_normal(0, std, shape);
     const int64_t n = x ? tensor_numel(x) : 0;
-    l->too_large = l->too_large || n > 4096;
-    if (n > 4096)
-        tensor_fail("lesson %d: %s is %s: choose smaller sizes", l->number, name,
-                    tensor_shape_text(shape));
+    assert(n <= 4096);
     if (tensor_error()) {
         tensor_release(x);
         return NULL;
@@ -305,10 +302,8 @@ static bool choose_options(Lesson *l) {
     l->options = lesson_or_own(l->given, own);
     l->pad = l->options.lengths ? l->options.keys - 1 : 0;
     if (!l->kind->is_padded || l->options.keys <= 1) l->pad = -1;
-    limits_find(l);
-    const bool fits = settings_check_most(l->number, &l->given, &l->options, &l->most);
     l->given = given; /* for the command */
-    return fits;
+    return settings_check_sizes(l->number, &l->options);
 }
 
 bool lesson_open(Lesson *l, int number, LessonOptions options) {
@@ -405,7 +400,7 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     sgd_write(l, file);
     if (l->options.train) write_training(l, file);
     settings_write_command(file, l->number, &l->given);
-    settings_write(file, l->number, &l->options, &l->most);
+    settings_write(file, l->number, &l->options);
     wrong_write(file, l->rule, &l->planting);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     rule_write(&l->planting, file);

@@ -23,7 +23,6 @@ typedef struct {
     int number;
     const LessonKind *kind;
     LessonOptions given, options; /* from the caller; in use */
-    LessonOptions most;           /* the limits of the integers: settings_find_most */
     Words words;
     uint64_t drawn;         /* the state of the numbers that a card's other looks get */
     int64_t pad;            /* the token that is no word but padding; -1: none is */
@@ -33,7 +32,6 @@ typedef struct {
     Planting planting;
     char refusals[LESSON_FORMULAS][320]; /* of the formulas that were left out: why */
     void *model;                         /* a module that lesson_close frees, or NULL */
-    bool too_large; /* a leaf would have too many numbers, which is an error, too */
     Tensor *owned[LESSON_TENSORS];
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with

@@ -29,25 +29,31 @@ typedef struct {
     Kind kind;
     size_t offset; /* in LessonOptions */
     double least, most;
+    signed char sizes[4]; /* the largest in each of these lessons; 0: `most`, in all */
 } Setting;
 
 #define FIELD(name) offsetof(LessonOptions, name)
-#define SIZE(key, lessons, name)                                                                   \
-    { key, "--" key, lessons, INTEGER, FIELD(name), 1, 64 }
+#define SIZE(key, lessons, name, ...)                                                              \
+    {                                                                                              \
+        key, "--" key, lessons, INTEGER, FIELD(name), 1, 64, { __VA_ARGS__ }                       \
+    }
 #define ON_OFF(key, lessons, name)                                                                 \
-    { key, "--" key, lessons, SWITCH, FIELD(name), 0, 1 }
+    {                                                                                              \
+        key, "--" key, lessons, SWITCH, FIELD(name), 0, 1, { 0 }                                   \
+    }
 
+/* With all of its numbers at their largest a lesson is below 1 MB of JSON. */
 static const Setting settings[] = {
-    SIZE("heads", "5", heads),
-    SIZE("queries", "123", queries),
-    SIZE("keys", "123", keys),
-    SIZE("tokens", "456", tokens),
-    SIZE("size", "2345", size),
-    {"step", "--step", "123456", INTEGER, FIELD(step), 0, LESSON_STEPS},
-    {"rate", "--rate", "123456", NUMBER, FIELD(rate), 1e-4, 10},
-    {"dropout", "--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9},
-    {"seed", "--seed", "123456", SEED, FIELD(seed), 0, MOST_SEED},
-    {"causal", "--causal", "345", CHOICE, FIELD(causal), 0, 1},
+    SIZE("heads", "5", heads, 4),
+    SIZE("queries", "123", queries, 24, 16, 16),
+    SIZE("keys", "123", keys, 24, 16, 16),
+    SIZE("tokens", "456", tokens, 12, 12, 20),
+    SIZE("size", "2345", size, 16, 16, 6, 4),
+    {"step", "--step", "123456", INTEGER, FIELD(step), 0, LESSON_STEPS, {0}},
+    {"rate", "--rate", "123456", NUMBER, FIELD(rate), 1e-4, 10, {0}},
+    {"dropout", "--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9, {0}},
+    {"seed", "--seed", "123456", SEED, FIELD(seed), 0, MOST_SEED, {0}},
+    {"causal", "--causal", "345", CHOICE, FIELD(causal), 0, 1, {0}},
     ON_OFF("no-scale", "2345", no_scale),
     ON_OFF("no-mask", "3", no_mask),
     ON_OFF("lengths", "3", lengths),
@@ -55,15 +61,19 @@ static const Setting settings[] = {
     ON_OFF("pad-in-loss", "3a", pad_in_loss),
     ON_OFF("additive", "6", additive),
     ON_OFF("float32", "123456", float32),
-    {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1},
-    {"words", "--words", "23456", WORDS, FIELD(words), 0, 0},
-    {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0},
-    {"formula", "--rule", "123456", FORMULAS, FIELD(formulas), 0, 0},
+    {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1, {0}},
+    {"words", "--words", "23456", WORDS, FIELD(words), 0, 0, {0}},
+    {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0, {0}},
+    {"formula", "--rule", "123456", FORMULAS, FIELD(formulas), 0, 0, {0}},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
 static bool takes(int number, char part, const Setting *s) {
     return strchr(s->lessons, '0' + number) && !(part == 'b' && strchr(s->lessons, 'a'));
+}
+
+static double most_of(const Setting *s, int number) {
+    return *s->sizes ? s->sizes[strchr(s->lessons, '0' + number) - s->lessons] : s->most;
 }
 
 /* The fields of the options. */
@@ -147,19 +157,11 @@ bool setting_number(const char *key, const char *value, bool whole, double least
     const bool fits = is_number && read >= least && read <= most;
     const char *kind = whole ? "an integer" : "a number";
     if (fits && !(whole && read != floor(read))) *number = read;
-    else if (most == HUGE_VAL)
-        return tensor_fail("%s is \"%s\": it must be %s of at least %.16g", key, value, kind,
-                           least);
     else
         return tensor_fail("%s is \"%s\": it must be %s from %.16g to %.16g", key, value, kind,
                            least, most);
     return true;
 }
-
-/* How large a size can be depends on the lesson, which says it: settings_check_most. */
-static bool is_size(const Setting *s) { return s->kind == INTEGER && s->offset != FIELD(step); }
-
-enum { MOST_READ = 1000000000 };
 
 bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     const Setting *s = settings;
@@ -171,9 +173,8 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     if (s->kind == FORMULAS) return add_formula(options, value);
     if (s->kind == WORDS) *text_in(s, options) = value;
     if (s->kind == WORDS) return true;
-    const double most = is_size(s) ? HUGE_VAL : s->most;
-    if (!setting_number(key, value, s->kind != NUMBER, s->least, most, &number)) return false;
-    if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)fmin(number, MOST_READ);
+    if (!setting_number(key, value, s->kind != NUMBER, s->least, s->most, &number)) return false;
+    if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
     if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
     if (s->kind == NUMBER) *number_in(s, options) = number;
     if (s->kind == CHOICE) *choice_in(s, options) = number != 0 ? 1 : -1;
@@ -245,77 +246,37 @@ void settings_write_command(FILE *file, int number, const LessonOptions *given) 
     json_write_member(file, "command", text);
 }
 
-void settings_write(FILE *file, int number, const LessonOptions *used, const LessonOptions *most) {
+void settings_write(FILE *file, int number, const LessonOptions *used) {
     static const char *const kinds[] = {"integer", "integer", "number", "switch", "switch"};
     const char *before = ",\n\"settings\":[";
     char value[32];
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
         if (!takes(number, used->part, s) || s->kind > CHOICE) continue;
-        const double limit = s->kind == INTEGER ? (double)*integer_in(s, most) : s->most;
         print_value(value, sizeof value, s, used);
         if (s->kind == SWITCH) strcpy(value, *switch_in(s, used) ? "true" : "false");
         if (s->kind == CHOICE) strcpy(value, *choice_in(s, used) > 0 ? "true" : "false");
         fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, s->key,
                 kinds[s->kind], value);
-        if (s->kind < SWITCH) fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, limit);
+        if (s->kind < SWITCH)
+            fprintf(file, ",\"least\":%.16g,\"most\":%.16g", s->least, most_of(s, number));
         putc('}', file);
         before = ",\n ";
     }
     putc(']', file);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------- */
-
-/* A size that is far too large must not be tried. */
-static LessonOptions in_reach(int number, const LessonOptions *used) {
-    LessonOptions tried = *used;
-    for (int i = 0; i < SETTINGS; i++) {
-        int64_t *size = integer_in(&settings[i], &tried);
-        if (!takes(number, tried.part, &settings[i]) || !is_size(&settings[i])) continue;
-        if ((double)*size > settings[i].most) *size = (int64_t)settings[i].most;
-    }
-    return tried;
-}
-
-void settings_find_most(LessonOptions *most, int number, const LessonOptions *used,
-                        LessonFits *fits, void *context) {
-    *most = *used;
-    most->step = LESSON_STEPS;
+bool settings_check_sizes(int number, const LessonOptions *used) {
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
-        if (!takes(number, used->part, s) || !is_size(s)) continue;
-        LessonOptions tried = in_reach(number, used);
-        int64_t low = 0, high = (int64_t)s->most; /* low is 0, or fits */
-        while (low < high) {
-            const int64_t middle = low + (high - low + 1) / 2;
-            *integer_in(s, &tried) = middle;
-            if (fits(context, &tried)) low = middle;
-            else high = middle - 1;
-        }
-        *integer_in(s, most) = low;
-    }
-}
-
-bool settings_check_most(int number, const LessonOptions *given, const LessonOptions *used,
-                         const LessonOptions *most) {
-    bool too_large = false;
-    for (int i = 0; i < SETTINGS && !tensor_error(); i++) {
-        const Setting *s = &settings[i];
-        if (!takes(number, used->part, s) || !is_size(s)) continue;
-        const long long value = *integer_in(s, used), limit = *integer_in(s, most);
-        if (value <= limit) continue;
-        too_large = true;
-        if (!is_given(s, given) || limit < 1) continue;
+        if (!takes(number, used->part, s) || !*s->sizes) continue;
+        const int value = (int)*integer_in(s, used), most = (int)most_of(s, number);
+        if (value <= most) continue;
         if (strcmp(s->key, "size") == 0)
-            tensor_fail("lesson %d: size %lld is too large here: at most %lld", number, value,
-                        limit);
-        else
-            tensor_fail("lesson %d: %lld %s are too many here: at most %lld", number, value, s->key,
-                        limit);
+            return tensor_fail("lesson %d: size %d is too large here: at most %d", number, value,
+                               most);
+        return tensor_fail("lesson %d: %d %s are too many here: at most %d", number, value, s->key,
+                           most);
     }
-    if (too_large && !tensor_error())
-        tensor_fail("lesson %d: the sizes are too large together: choose a smaller example",
-                    number);
-    return !too_large;
+    return true;
 }

@@ -50,8 +50,8 @@ typedef struct LessonOptions {
  * caller's. False and an error if there is no such setting, or if the value is not allowed. */
 bool lesson_set(LessonOptions *options, const char *key, const char *value);
 
-/* Reads the value of this key: a number from least to most, which may be HUGE_VAL, and an integer
- * if whole is true. False and an error if the value is not such a number. */
+/* Reads the value of this key: a number from least to most, and an integer if whole is true. False
+ * and an error if the value is not such a number. */
 #define MOST_SEED 9007199254740991.0 /* JavaScript's largest integer */
 bool setting_number(const char *key, const char *value, bool whole, double least, double most,
                     double *number);
@@ -77,19 +77,10 @@ LessonOptions lesson_or_own(LessonOptions options, LessonOptions own);
 /* Writes ,"command":"build/explain --lesson 5 --heads 2": given are the options of the caller. */
 void settings_write_command(FILE *file, int number, const LessonOptions *given);
 /* Writes ,"settings":[{"key":"heads","kind":"integer","value":3,"least":1,"most":9}, ...]: the
- * settings that this lesson takes, but not the words, with the values in use and the limits of
- * settings_find_most. */
-void settings_write(FILE *file, int number, const LessonOptions *used, const LessonOptions *most);
+ * settings that this lesson takes, but not the words, with the values in use and their limits. */
+void settings_write(FILE *file, int number, const LessonOptions *used);
 
-/* Finds, for each size that this lesson takes, the largest value with which the lesson fits if
- * all others stay as they are used; 0 if there is none. A larger value must never fit where a
- * smaller one does not. */
-typedef bool LessonFits(void *context, const LessonOptions *options);
-void settings_find_most(LessonOptions *most, int number, const LessonOptions *used,
-                        LessonFits *fits, void *context);
-/* An error, "lesson 4: 64 tokens are too many here: at most 29", if a size is above its limit;
- * then one that is given is named. */
-bool settings_check_most(int number, const LessonOptions *given, const LessonOptions *used,
-                         const LessonOptions *most);
+/* An error, "lesson 4: 64 tokens are too many here: at most 12", if a size is above its limit. */
+bool settings_check_sizes(int number, const LessonOptions *used);
 
 #endif
