@@ -27,20 +27,16 @@ typedef struct {
     const char *key, *flag;
     const char *lessons; /* the numbers of the lessons that take it; "3a": not lesson 3b */
     Kind kind;
-    size_t offset; /* in LessonOptions */
-    double least, most;
     signed char sizes[4]; /* the largest in each of these lessons; 0: `most`, in all */
+    size_t offset;        /* in LessonOptions */
+    double least, most;
 } Setting;
 
 #define FIELD(name) offsetof(LessonOptions, name)
 #define SIZE(key, lessons, name, ...)                                                              \
-    {                                                                                              \
-        key, "--" key, lessons, INTEGER, FIELD(name), 1, 64, { __VA_ARGS__ }                       \
-    }
+    { key, "--" key, lessons, INTEGER, {__VA_ARGS__}, FIELD(name), 1, 64 }
 #define ON_OFF(key, lessons, name)                                                                 \
-    {                                                                                              \
-        key, "--" key, lessons, SWITCH, FIELD(name), 0, 1, { 0 }                                   \
-    }
+    { key, "--" key, lessons, SWITCH, {0}, FIELD(name), 0, 1 }
 
 /* With all of its numbers at their largest a lesson is below 1 MB of JSON. */
 static const Setting settings[] = {
@@ -49,11 +45,11 @@ static const Setting settings[] = {
     SIZE("keys", "123", keys, 24, 16, 16),
     SIZE("tokens", "456", tokens, 12, 12, 20),
     SIZE("size", "2345", size, 16, 16, 6, 4),
-    {"step", "--step", "123456", INTEGER, FIELD(step), 0, LESSON_STEPS, {0}},
-    {"rate", "--rate", "123456", NUMBER, FIELD(rate), 1e-4, 10, {0}},
-    {"dropout", "--dropout", "45", NUMBER, FIELD(dropout), 0, 0.9, {0}},
-    {"seed", "--seed", "123456", SEED, FIELD(seed), 0, MOST_SEED, {0}},
-    {"causal", "--causal", "345", CHOICE, FIELD(causal), 0, 1, {0}},
+    {"step", "--step", "123456", INTEGER, {0}, FIELD(step), 0, LESSON_STEPS},
+    {"rate", "--rate", "123456", NUMBER, {0}, FIELD(rate), 1e-4, 10},
+    {"dropout", "--dropout", "45", NUMBER, {0}, FIELD(dropout), 0, 0.9},
+    {"seed", "--seed", "123456", SEED, {0}, FIELD(seed), 0, MOST_SEED},
+    {"causal", "--causal", "345", CHOICE, {0}, FIELD(causal), 0, 1},
     ON_OFF("no-scale", "2345", no_scale),
     ON_OFF("no-mask", "3", no_mask),
     ON_OFF("lengths", "3", lengths),
@@ -61,10 +57,10 @@ static const Setting settings[] = {
     ON_OFF("pad-in-loss", "3a", pad_in_loss),
     ON_OFF("additive", "6", additive),
     ON_OFF("float32", "123456", float32),
-    {"train", "--train", "123456", REQUEST, FIELD(train), 0, 1, {0}},
-    {"words", "--words", "23456", WORDS, FIELD(words), 0, 0, {0}},
-    {"rule", "--break", "123456", RULE, FIELD(rule), 0, 0, {0}},
-    {"formula", "--rule", "123456", FORMULAS, FIELD(formulas), 0, 0, {0}},
+    {"train", "--train", "123456", REQUEST, {0}, FIELD(train), 0, 1},
+    {"words", "--words", "23456", WORDS, {0}, FIELD(words), 0, 0},
+    {"rule", "--break", "123456", RULE, {0}, FIELD(rule), 0, 0},
+    {"formula", "--rule", "123456", FORMULAS, {0}, FIELD(formulas), 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
