@@ -229,19 +229,11 @@ void bet(Lesson *l, Step at, const char *const *options, int answer, const char 
     fprintf(l->json, ",\"answer\":%d}", answer);
 }
 
-/* Is the rule of this step wrong? If gradients are not added, it is the addition. */
-static bool is_wrong(const Lesson *l, Step at) {
-    if (!l->rule || !wrong_is_planted(&l->planting, at.line)) return false;
-    return at.kind == (mistake_is_of(l->rule, "+=") ? 'a' : 'b');
-}
-
-/* The text of a step whose rule is wrong on purpose. */
+/* Of a step whose gradients are not added, on purpose. */
 static void write_wrong_text(const Lesson *l) {
-    char text[TEXT], wrong[WRONG_TEXT];
-    wrong_says(l->rule, wrong);
-    snprintf(text, sizeof text,
-             "Here backward is wrong on purpose: %s. It computes %s; right is %s.",
-             wrong_title(l->rule), wrong, wrong_right(l->rule));
+    char text[TEXT];
+    snprintf(text, sizeof text, "Here backward is wrong on purpose: %s. It computes %s",
+             wrong_title(l->rule), l->rule->computes);
     json_write_string(l->json, text);
 }
 
@@ -253,7 +245,7 @@ void say(Lesson *l, Step at, int64_t look, const char *text, ...) {
     write_at(l, at);
     fprintf(l->json, ",\"look\":%" PRId64 ",\"text\":", look);
     va_start(arguments, text);
-    if (is_wrong(l, at)) write_wrong_text(l);
+    if (at.kind == 'a' && wrong_assigns(&l->planting, at.line)) write_wrong_text(l);
     else write_formatted(l, text, arguments);
     va_end(arguments);
     putc('}', l->json);

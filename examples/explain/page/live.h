@@ -16,10 +16,10 @@
  *     rule Y.dV: A' @ dY
  *
  * "rule" without a colon plants a known mistake (../common/mistakes.h), by the key of the menu,
- * "rule softmax", or by its id. The two can be combined; a formula takes the mistake's place on its
- * line. For line i of the JSON's tape and its input k the name may always be OUT.dIN: the names of
- * the result and of the input, or of the input in "call". The menu, "rules", has the same rules as
- * such texts, "formulas":["A: y * dy"]; "assign" has none.
+ * "rule softmax", or by its id: its formulas, as such rules, in all lines that it makes wrong;
+ * "assign" is none. The two can be combined; a formula takes the mistake's place on its line. For
+ * line i of the JSON's tape and its input k the name may always be OUT.dIN: the names of the result
+ * and of the input, or of the input in "call".
  *
  * The answer's lesson then has "planted", a list, empty without a rule:
  *

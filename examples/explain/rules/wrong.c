@@ -20,21 +20,6 @@ const MistakeRow *wrong_find(const char *key) {
 const char *wrong_key(const MistakeRow *m) { return m->key ? m->key : m->id; }
 const char *wrong_title(const MistakeRow *m) { return m->title ? m->title : m->id; }
 
-void wrong_says(const MistakeRow *m, char text[WRONG_TEXT]) {
-    mistake_plain(m->computes, text, WRONG_TEXT);
-    text[strlen(text) - 1] = '\0'; /* the full stop */
-}
-
-const char *wrong_right(const MistakeRow *m) {
-    char op[RULE_NAME];
-    int k = 0;
-    snprintf(op, sizeof op, "%.*s", (int)strcspn(m->of, " "), m->of);
-    const MistakeRow *right = mistake_find(op, NULL);
-    for (int i = 2; i >= 0; i--)
-        if (m->formula[i]) k = i;
-    return right ? right->formula[k] : "the library's backward";
-}
-
 /* ---- = in place of += ------------------------------------------------------------------------ */
 
 static bool is_assign(const MistakeRow *m) { return mistake_is_of(m, "+="); }
@@ -95,10 +80,8 @@ int wrong_apply(const MistakeRow *m, Planting *planting) {
     return planted;
 }
 
-bool wrong_is_planted(const Planting *planting, int i) {
+bool wrong_assigns(const Planting *planting, int i) {
     const PlantedLine *line = planted_line(planting, i);
-    for (int k = 0; line && k < PLANTED_INPUTS; k++)
-        if (line->rules[k] && !line->rules[k]->is_typed) return true;
     return line && line->assigned;
 }
 
@@ -111,34 +94,14 @@ static bool changes_any(const MistakeRow *m, const Planting *planting) {
     return any;
 }
 
-/* ["A: y * dy", "B: y * dy"] */
-static void write_formulas(FILE *file, const MistakeRow *m, const Planting *planting) {
-    const char *before = "";
-    char name[3 * RULE_NAME], text[3 * RULE_NAME + RULE_TEXT];
-    fprintf(file, ",\n\"formulas\":[");
-    for (Place at = {0, -1, NULL}; next_place(m, planting, &at);) {
-        planted_name(planting, at.line, at.k, name);
-        snprintf(text, sizeof text, "%s: %s", name, at.formula);
-        fputs(before, file);
-        json_write_string(file, text);
-        before = ",";
-    }
-    putc(']', file);
-}
-
 void wrong_write(FILE *file, const MistakeRow *used, const Planting *planting) {
     const char *before = "{\"key\":";
-    char wrong[WRONG_TEXT];
     fprintf(file, ",\n\"rules\":[");
     for (const MistakeRow *m = mistake_rows; m < mistake_rows + num_mistake_rows; m++) {
         if ((!m->key && m != used) || !changes_any(m, planting)) continue;
-        wrong_says(m, wrong);
         fputs(before, file);
         json_write_string(file, wrong_key(m));
         json_write_member(file, "title", wrong_title(m));
-        json_write_member(file, "wrong", wrong);
-        json_write_member(file, "right", wrong_right(m));
-        write_formulas(file, m, planting);
         putc('}', file);
         before = ",\n {\"key\":";
     }

@@ -118,27 +118,18 @@ static void print_heading(const Step *step, const Formula *f) {
     printf("%s\n", right);
 }
 
-/* Prints the wrong rule that is in use. */
-static void show_wrong_rule(void) {
-    const char *key = json_text(lesson, "rule", "");
-    const Json *rule = json_first(lesson, "rules");
-    while (rule && strcmp(json_text(rule, "key", ""), key) != 0) rule = rule->next;
-    if (!rule) return;
-    putchar('\n');
-    say(0, "Backward is wrong here: %s. Wrong: %s. Right: %s.", json_text(rule, "title", ""),
-        json_text(rule, "wrong", ""), json_text(rule, "right", ""));
-}
-
-/* Prints the formulas that a reader has planted, and what became of them. */
+/* Prints the rules that are planted, and what became of them; = in place of += is none. */
 static void show_planted(void) {
-    for (const Json *rule = json_first(lesson, "planted"); rule; rule = rule->next) {
-        const Json *typed = json_get(rule, "typed");
+    const char *key = json_text(lesson, "rule", "");
+    const Json *rule = json_first(lesson, "planted");
+    if (strcmp(key, "assign") == 0) putchar('\n');
+    if (strcmp(key, "assign") == 0) say(0, "Backward is wrong here: = in place of +=.");
+    for (; rule; rule = rule->next) {
         const char *mistake = json_text(rule, "mistake", "");
         const char *why = json_text(rule, "why", "");
-        if (!typed || typed->number == 0) continue;
         putchar('\n');
-        say(0, "Your rule is %s. %s: %s%s%s%s%s", json_text(rule, "verdict", ""),
-            json_text(rule, "name", ""), json_text(rule, "formula", ""),
+        say(0, "The rule of %s is %s: %s%s%s%s%s", json_text(rule, "name", ""),
+            json_text(rule, "verdict", ""), json_text(rule, "formula", ""),
             *mistake ? ". The mistake is " : "", mistake, *why ? ". " : "", why);
     }
 }
@@ -408,7 +399,6 @@ static void show_cover(void) {
     putchar('\n');
     print_list("formula", TERMINAL_MARGIN, false);
     if (!cover || !json_get(lesson, "steps")) print_list("text", 0, true);
-    show_wrong_rule();
     show_planted();
     putchar('\n');
     if (bet) print_question("Your bet: ", bet);
