@@ -1,7 +1,9 @@
 /* nudge.c - what moves with a number: see nudge.h. */
 #include "nudge.h"
 
+#include "../../common/mistakes.h"
 #include "../page/recording.h"
+#include "../rules/rule.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,33 +32,21 @@ NudgeKind nudge_of(const Plan *plan, const Step *step) {
 
 /* ---- the library computes -------------------------------------------------------------------- */
 
-typedef struct {
-    const char *name;
-    Tensor *(*of)(Tensor *);
-} OneNumber;
-static const OneNumber ops[] = {
-    {"exp", ag_exp},         {"log", ag_log},   {"sqrt", ag_sqrt}, {"square", ag_square},
-    {"abs", ag_abs},         {"tanh", ag_tanh}, {"relu", ag_relu}, {"gelu", ag_gelu},
-    {"sigmoid", ag_sigmoid}, {"silu", ag_silu}, {"sin", ag_sin},   {"cos", ag_cos},
-};
-enum { OPS = sizeof ops / sizeof *ops };
-
-static const OneNumber *find_op(const char *name) {
-    for (int n = 0; n < OPS; n++)
-        if (strcmp(ops[n].name, name) == 0) return &ops[n];
-    return NULL;
+/* An op of one number, by what mistakes.def says it computes; false if it is none. */
+static bool find_forward(const char *op, RuleFormula *f) {
+    static RuleScope scope = {.n = 1, .own = 1, .names = {{.name = "x", .meaning = NAMES_INPUT}}};
+    const MistakeRow *row = mistake_find(op, NULL);
+    return row && row->forward && rule_parse(f, row->forward, &scope) &&
+           !strchr(row->forward, '@') && strcmp(op, "softmax") != 0;
 }
 
-/* In these lines a derivative does not depend on the number that is moved. */
-static bool is_linear_op(const char *name) {
-    static const char names[] = " add sub mul scale add_scalar neg dropout ";
-    char word[40];
-    snprintf(word, sizeof word, " %.30s ", name);
-    return strstr(names, word) != NULL;
+static bool is_op_of_one(const char *op) {
+    static RuleFormula f;
+    return find_forward(op, &f);
 }
 
 bool nudge_knows(const char *op) {
-    return strcmp(op, "softmax") == 0 || strcmp(op, "linear") == 0 || find_op(op) != NULL;
+    return strcmp(op, "softmax") == 0 || strcmp(op, "linear") == 0 || is_op_of_one(op);
 }
 
 static double nudge_at(const Nudge *n, int64_t k) {
@@ -78,12 +68,13 @@ static void fill_numbers(const Nudge *n, double *rows) {
 
 /* The op of rows of numbers, in float64. */
 static bool run_op(const Nudge *n, double *rows) {
+    static RuleFormula f;
     const DType before = tensor_default_dtype();
-    const OneNumber *op = find_op(n->op);
     tensor_set_default_dtype(F64);
     tape_begin_no_grad();
     Tensor *x = tape_own(tensor_from_doubles(SHAPE(n->count + 1, n->size), rows));
-    const Tensor *y = op ? op->of(x) : ag_softmax(x, 1);
+    const RuleValues values = {.dy = x, .out = x, .in = &x};
+    const Tensor *y = find_forward(n->op, &f) ? rule_evaluate(&f, &values) : ag_softmax(x, 1);
     const bool done = y && tensor_to_doubles(y, rows);
     tape_end();
     tensor_set_default_dtype(before);
@@ -108,7 +99,7 @@ bool nudge_changes(const Nudge *n, double *changes) {
     }
     double *rows = malloc((size_t)(last + size) * sizeof *rows);
     if (!rows) return tensor_fail("out of memory for a nudge");
-    if (find_op(n->op)) fill_numbers(n, rows);
+    if (is_op_of_one(n->op)) fill_numbers(n, rows);
     else fill_scores(n, rows);
     const bool done = run_op(n, rows);
     for (int64_t m = 0; done && m < last; m++) changes[m] = rows[m] - rows[last + m % size];
@@ -118,13 +109,25 @@ bool nudge_changes(const Nudge *n, double *changes) {
 
 /* ---- of a step ------------------------------------------------------------------------------- */
 
+/* In some lines a derivative does not depend on the number that is moved: their rule reads neither
+ * it nor the result. */
+static bool is_linear(const RuledTape *tape, const Part *part) {
+    const char *op = json_text(tape->lines[part->line].json, "op", "");
+    bool reads = !part->tree || !mistake_find(op, NULL);
+    for (int t = 0; !reads && t < part->tree->num_tables; t++) {
+        const TreeTable *table = &part->tree->tables[t];
+        reads = !table->is_gradient && (table->tensor == part->x || table->tensor == part->y);
+    }
+    return !reads;
+}
+
 /* Of one number: its op, or a line whose derivative stays. */
 static bool nudge_of_each(const RuledTape *tape, const Part *part, Nudge *n) {
-    const char *op = json_text(tape->lines[part->line].json, "op", "");
+    const bool linear = is_linear(tape, part);
     n->size = 1;
-    n->op = is_linear_op(op) ? "linear" : op;
+    n->op = linear ? "linear" : json_text(tape->lines[part->line].json, "op", "");
     n->numbers = &tape->tensors[part->x].value[n->i];
-    if (is_linear_op(op) && part->by.begin[n->i] < part->by.begin[n->i + 1])
+    if (linear && part->by.begin[n->i] < part->by.begin[n->i + 1])
         n->numbers = &part->by.of[part->by.begin[n->i]].J;
     return nudge_knows(n->op);
 }
@@ -167,7 +170,8 @@ static bool read_nudge(char *text, Nudge *n, double *numbers) {
     n->first = given[2];
     n->last = given[3];
     if (!(given[1] >= 0 && given[1] < (double)n->size && given[4] >= 1)) return false;
-    if (given[4] * (double)n->size > NUDGE_NUMBERS || (find_op(n->op) && n->size > 1)) return false;
+    if (given[4] * (double)n->size > NUDGE_NUMBERS || (is_op_of_one(n->op) && n->size > 1))
+        return false;
     n->i = (int64_t)given[1];
     n->count = (int64_t)given[4];
     n->numbers = numbers;
