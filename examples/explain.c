@@ -181,7 +181,6 @@ static const Flag flags[] = {
                 "Lesson 3: the error of the padded query counts in the loss."),
     SWITCH_FLAG("--additive", options.additive,
                 "Lesson 6: additive attention, with a tanh that is flat."),
-    SWITCH_FLAG("--float32", options.float32, "All lessons: compute in float32, not in float64."),
     SWITCH_FLAG("--train", options.train,
                 "Add the losses of 200 steps of SGD on all leaves to the data of the page; with\n"
                 "--break both the right and the wrong ones."),

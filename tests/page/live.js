@@ -1,8 +1,7 @@
 /* live.js - what tests/page/test appends to a copy of a page with the library in it, behind common.js: it uses each
  * control of each lesson, types numbers into cells, breaks each rule, takes steps of SGD, and compares what the
- * page shows with answers of the library that it asks for itself. WALK.lessons: what the program recorded, lesson by lesson;
- * WALK.float32: the same with --float32 and TAPEHEAD_ISA=baseline. WALK.answers: how many answers to ask for one after
- * the other, to see that memory does not grow. */
+ * page shows with answers of the library that it asks for itself. WALK.lessons: what the program recorded, lesson by lesson.
+ * WALK.answers: how many answers to ask for one after the other, to see that memory does not grow. */
 
 /* Another value for a setting, and what must then hold of the tape. */
 const shapes = tape => JSON.stringify(tape.tensors.map(t => t.shape));
@@ -24,7 +23,6 @@ const other = {
     window: value => [!value, (tape, n) => tape.tensors.some(t => t.name === "window") === n],
     "pad-in-loss": value => [!value, (tape, n) => tape.tensors.some(t => t.name === "counts") !== n],
     additive: value => [!value, (tape, n) => tape.lines.some(line => line.op === "tanh") === n],
-    float32: value => [!value, (tape, n) => tape.tensors.some(t => t.type === "float32") === n],
 };
 
 /* The ops that a wrong rule changes; assign changes none, and is seen at a leaf with several uses. */
@@ -81,10 +79,6 @@ function compareWithRecorded() {
     let worst = 0;
     for (const recorded of WALK.lessons) worst = Math.max(worst, difference(recorded, ask(`lesson ${nameIn(recorded)}`, nameIn(recorded))));
     expect(worst <= 1e-12, `live and recorded differ by ${worst}`);
-    for (const recorded of WALK.float32) {
-        const most = difference(recorded, ask(`lesson ${nameIn(recorded)}\nfloat32 1`, nameIn(recorded)));
-        expect(most === 0, `lesson ${recorded.number} in float32: live and recorded differ by ${most}`);
-    }
     report.difference = worst;
 }
 

@@ -27,15 +27,6 @@ double lesson_scale(const Lesson *l) {
 
 /* ---- tensors --------------------------------------------------------------------------------- */
 
-/* x in the type of the lesson; takes over the reference. Numbers are drawn in float64, so that a
- * lesson shows the same numbers in both types. */
-static Tensor *typed(const Lesson *l, Tensor *x) {
-    if (!l->options.float32 || x->dtype != F64) return x;
-    Tensor *y = tensor_to(x, F32);
-    tensor_release(x);
-    return y;
-}
-
 Shape lesson_place(Shape shape, int64_t i) {
     Shape index = {.ndim = shape.ndim};
     for (int d = shape.ndim - 1; d >= 0; d--) {
@@ -71,8 +62,6 @@ Tensor *lesson_own(Lesson *l, const char *name, Tensor *x) {
         tensor_release(x);
         return tensor_fail("lesson %d: raise LESSON_TENSORS", l->number);
     }
-    x = typed(l, x);
-    if (!x) return NULL;
     l->owned[l->num_owned++] = x;
     l->num_made = l->num_owned;
     ag_name(x, name);
@@ -85,8 +74,6 @@ void lesson_own_model(Lesson *l, void *model) {
     for (ModuleSlot *p = NULL; model && !tensor_error() && nn_next_parameter(model, "", &p);) {
         char name[sizeof((*p->slot)->name)];
         memcpy(name, (*p->slot)->name, sizeof name);
-        *p->slot = typed(l, *p->slot);
-        if (!*p->slot) return;
         ag_requires_grad(ag_name(*p->slot, name));
         edit(l, *p->slot);
     }

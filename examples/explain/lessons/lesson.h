@@ -117,8 +117,8 @@ extern const LessonKind lesson_1, lesson_2, lesson_3, lesson_3b, lesson_4, lesso
 
 /* Gives the tensor a name and keeps it until the lesson is closed; takes over the reference. The
  * tensor is no line of the tape, as it would be with tape_own. Returns the tensor to use, which is
- * not x if the lesson is in float32, or if training has made a step: then build runs again, and
- * gets the tensor of the first step, which training has changed. So fill x before the call. */
+ * not x if training has made a step: then build runs again, and gets the tensor of the first step,
+ * which training has changed. So fill x before the call. */
 Tensor *lesson_own(Lesson *lesson, const char *name, Tensor *x);
 /* The same for a leaf that gets a gradient. */
 Tensor *lesson_leaf(Lesson *lesson, const char *name, Tensor *x);

@@ -166,10 +166,9 @@ static double loss_with(const Run *run, int point, double more, const Tensor *lo
     return tensor_error() ? (double)NAN : tensor_item(loss);
 }
 
-/* How fast the loss changes with the first cell, by a difference of two near losses. In float32
- * they have half of the digits. */
+/* How fast the loss changes with the first cell, by a difference of two near losses. */
 static double slope_at(const Run *run, int point, const Tensor *loss) {
-    const double h = run->x->dtype == F32 ? 1e-2 : 1e-5;
+    const double h = 1e-5;
     return (loss_with(run, point, h, loss) - loss_with(run, point, -h, loss)) / (2 * h);
 }
 
@@ -247,7 +246,7 @@ static Tensor *find_tensor(const Lesson *l, const char *name) {
 static bool find_run(Run *run, const Lesson *l) {
     const Probe *p = run->probe;
     run->x = find_tensor(l, p->tensor);
-    if (run->x && run->x->dtype != F32 && run->x->dtype != F64)
+    if (run->x && run->x->dtype != F64)
         tensor_fail("probe of %s: only a float can change by a little", p->tensor);
     for (int c = 0; c < p->num_cells && !tensor_error(); c++) {
         const int64_t i = p->cells[c].index;

@@ -56,7 +56,6 @@ static const Setting settings[] = {
     ON_OFF("window", "3", window),
     ON_OFF("pad-in-loss", "3a", pad_in_loss),
     ON_OFF("additive", "6", additive),
-    ON_OFF("float32", "123456", float32),
     {"train", "--train", "123456", REQUEST, {0}, FIELD(train), 0, 1},
     {"words", "--words", "23456", WORDS, {0}, FIELD(words), 0, 0},
     {"rule", "--break", "123456", RULE, {0}, FIELD(rule), 0, 0},

@@ -26,7 +26,7 @@ typedef struct LessonOptions {
     double rate; /* of SGD; 0: the lesson's own */
     uint64_t seed;
     signed char causal; /* 1: yes, -1: no, 0: the lesson's own; in use, 1 or 0 */
-    bool no_scale, no_mask, lengths, window, pad_in_loss, additive, float32;
+    bool no_scale, no_mask, lengths, window, pad_in_loss, additive;
     bool train;        /* the JSON has the losses of LESSON_STEPS steps of SGD, too */
     bool only_tape;    /* a lesson that shows the losses of training leaves them out */
     const char *rule;  /* a known mistake (wrong.h), or NULL */

@@ -509,13 +509,11 @@ static const struct {
     {1, {.dropout = -1, .seed = LESSON_SEED, .keys = 1}, 0}, /* the slope is 0 */
     {2, {.dropout = -1, .seed = LESSON_SEED}, 2},
     {2, {.dropout = -1, .seed = LESSON_SEED, .rule = "softmax"}, 2},
-    {2, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}, 2},
     {2, {.dropout = -1, .seed = 5, .no_scale = true, .size = 7}, 1},
     {2, {.dropout = -1, .seed = 5, .keys = 8}, 1}, /* too many rows for a bias */
     {2, {.dropout = -1, .seed = 5, .queries = 1, .keys = 1, .size = 1}, 2},
     {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'a'}, 2},
     {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'a', .lengths = true, .window = true}, 2},
-    {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'a', .causal = -1, .float32 = true}, 2},
     {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'a', .no_mask = true}, 0},
     {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'a', .no_scale = true}, 1},
     {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'a', .queries = 1, .keys = 1}, 0},

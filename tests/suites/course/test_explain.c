@@ -57,13 +57,6 @@ static const struct {
     {6, {.dropout = -1, .seed = 1, .tokens = 2}},
     {6, {.dropout = -1, .seed = 5, .tokens = 1, .additive = true}},
     {6, {.dropout = -1, .seed = LESSON_SEED, .step = 150}},
-    {1, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {2, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {3, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {4, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {5, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .step = 199}},
-    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .additive = true}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 enum { PARTS = LESSONS + 1 }; /* the first cases */
@@ -226,7 +219,7 @@ LOOP_TEST(terms_sum_to_the_gradients, CASES) {
         const bool is_loss = strcmp(name_of(tensor), "loss") == 0;
         for (int64_t i = 0; i < size_of_tensor(tensor); i++)
             expect_near(name_of(tensor), is_loss ? 1 : sum_of_terms(tensor, i), grad(tensor, i),
-                        lesson.options.float32 ? 1e-5 : 1e-12);
+                        1e-12);
     }
     ck_assert_int_gt(with_gradient, 6);
     close_case();
@@ -442,10 +435,9 @@ LOOP_TEST(every_setting_changes_the_tape, PARTS) {
 
 /* The JSON has exactly the settings that the lesson takes. */
 LOOP_TEST(settings_of_the_lesson, PARTS) {
-    static const char *const keys[] = {"heads",    "queries",    "keys",    "tokens", "size",
-                                       "step",     "rate",       "dropout", "seed",   "causal",
-                                       "no-scale", "no-mask",    "lengths", "window", "additive",
-                                       "float32",  "pad-in-loss"};
+    static const char *const keys[] = {
+        "heads", "queries", "keys",     "tokens",  "size",    "step",   "rate",     "dropout",
+        "seed",  "causal",  "no-scale", "no-mask", "lengths", "window", "additive", "pad-in-loss"};
     open_case(_i);
     int64_t taken = 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -494,29 +486,6 @@ TEST(settings_that_cannot_be) {
                      offsetof(LessonOptions, causal)) == 0);
 }
 
-/* A lesson in float32 has the numbers of the lesson in float64, rounded. */
-LOOP_TEST(float32_shows_the_same_example, PARTS) {
-    LessonOptions options = own_options(_i);
-    open_case(_i);
-    Json *const exact = tree;
-    char *const text = json;
-    lesson_close(&lesson);
-    free(written);
-    options.float32 = true;
-    open_lesson(cases[_i].number, options);
-    const Json *x = json_get(json_get(exact, "tape"), "tensors")->first;
-    for (const Json *y = tensors->first; y; y = y->next) {
-        ck_assert_str_ne(json_text(y, "type", ""), "float64");
-        for (int64_t i = 0; i < size_of_tensor(y); i++)
-            if (isfinite(value(x, i))) expect_near(name_of(y), value(y, i), value(x, i), 1e-5);
-        x = x->next;
-    }
-    ck_assert_ptr_null(x);
-    close_case();
-    free(exact);
-    free(text);
-}
-
 /* Lesson 6 shows step N of the training whose losses it lists. */
 TEST(steps_of_lesson_6) {
     static const int64_t steps[] = {0, 1, 37, 199};
@@ -558,8 +527,7 @@ static Tensor *typed_numbers(const Json *tensor, const char *key) {
     double numbers[256];
     ck_assert(list && list->count <= 256);
     for (int64_t i = 0; i < list->count; i++) numbers[i] = json_number(json_at(list, i));
-    const bool single = strcmp(json_text(tensor, "type", ""), "float32") == 0;
-    tensor_set_default_dtype(single ? F32 : F64);
+    tensor_set_default_dtype(F64);
     return tensor_from_doubles(SHAPE(list->count), numbers);
 }
 
@@ -577,18 +545,17 @@ static int take_step(double rate, Learning *learning) {
     return n;
 }
 
-/* To the last digit, in both types, and with another rate: step after step is the library's SGD. */
-LOOP_TEST(a_step_is_sgd, 2 * PARTS) {
+/* To the last digit, and with another rate: step after step is the library's SGD. */
+LOOP_TEST(a_step_is_sgd, PARTS) {
     Learning learning[MOST_LEARNING];
-    LessonOptions options = own_options(_i / 2);
-    options.float32 = _i % 2;
+    LessonOptions options = own_options(_i);
     for (options.step = 0; options.step < 3; options.step++) {
-        open_lesson(cases[_i / 2].number, options);
+        open_lesson(cases[_i].number, options);
         const int n = take_step(lesson.options.rate, learning);
         ck_assert_int_gt(n, 0);
         close_case();
         options.step++;
-        open_lesson(cases[_i / 2].number, options);
+        open_lesson(cases[_i].number, options);
         for (int i = 0; i < n; i++) {
             expect_same(find(learning[i].name), learning[i].x, "value");
             tensor_release(learning[i].x);
@@ -851,12 +818,11 @@ LOOP_TEST(a_rule_fails_its_own_check, PARTS *RULES) {
     close_case();
 }
 
-/* A causal mask makes another op of softmax, and float32 has the same mistakes. */
+/* A causal mask makes another op of softmax. */
 TEST(rules_with_other_settings) {
     LessonOptions options = LESSON_OPTIONS;
     options.causal = true;
     options.dropout = 0.5;
-    options.float32 = true;
     for (int r = 0; r < RULES; r++) {
         const bool is_mask = r == RULES - 1; /* only lesson 3 has a row without a key */
         ck_assert(lesson_set(&options, "rule", rules[r].key));
@@ -1954,10 +1920,9 @@ TEST(requests) {
     o = LESSON_OPTIONS;
     o.heads = 2;
     o.no_scale = true;
-    o.float32 = true;
     o.dropout = 0.25;
     o.seed = 3;
-    expect_answer("heads 2\nno-scale 1\nlesson 5\n\nfloat32 1\ndropout 0.25\nseed 3\n", 5, o);
+    expect_answer("heads 2\nno-scale 1\nlesson 5\n\ndropout 0.25\nseed 3\n", 5, o);
     expect_answer("lesson 5", 5, LESSON_OPTIONS); /* of the request before nothing is left */
     o = LESSON_OPTIONS;
     o.rule = "dropout";
@@ -2045,13 +2010,13 @@ TEST(page_of_the_lessons) {
 
 TEST(page_of_one_lesson) {
     program = "explain";
-    ck_assert_int_eq(
-        run("--lesson 5 --page $D/page.html --heads 2 --float32 --seed 3 --no-scale --train"), 0);
+    ck_assert_int_eq(run("--lesson 5 --page $D/page.html --heads 2 --seed 3 --no-scale --train"),
+                     0);
     Json *read = data_of_page("page.html");
     const Json *only = json_at(json_get(read, "lessons"), 0);
     ck_assert_int_eq(json_get(read, "lessons")->count, 1);
     ck_assert_str_eq(json_text(only, "command", ""),
-                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale --float32 --train");
+                     "build/explain --lesson 5 --heads 2 --seed 3 --no-scale --train");
     ck_assert_str_eq(json_at(json_get(only, "formula"), 1)->text, "A = softmax(Q_h K_h')");
     free(read);
     for (int number = 1; number <= LESSONS; number++) {
@@ -2216,7 +2181,6 @@ TEST(help) {
                                         "--lengths",
                                         "--window",
                                         "--additive",
-                                        "--float32",
                                         "--pad-in-loss",
                                         "--help"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
@@ -2259,7 +2223,6 @@ TEST(misuse) {
                                         "--rate 0",
                                         "--rate 11",
                                         "--step -1",
-                                        "--tape $D/tape.json --float32",
                                         "--tape $D/tape.json --break mask",
                                         "--tape $D/tape.json --train",
                                         "--break ''",

@@ -744,9 +744,7 @@ static const struct {
     {3, {.dropout = -1, .seed = LESSON_SEED, .part = 'b'}},
     {4, {.dropout = -1, .seed = LESSON_SEED}},
     {4, {.dropout = 0.5, .seed = 3, .causal = true}},
-    {4, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
     {5, {.dropout = -1, .seed = LESSON_SEED}},
-    {5, {.dropout = 0.5, .seed = 3, .causal = true, .float32 = true}},
     {6, {.dropout = -1, .seed = LESSON_SEED}},
     {6, {.dropout = -1, .seed = LESSON_SEED, .additive = true, .step = 20}},
 };
@@ -850,7 +848,6 @@ static const struct {
     {"lesson 2\nrule E^2: E * d(E^2)", "wrong", ""},
     {"lesson 2\nkeys 2\nrule A: y * dy", "wrong", "no_sum"},
     {"lesson 2\nkeys 2\nsize 2\nrule dA: dY @ V", "wrong", "da_untransposed"},
-    {"lesson 2\nfloat32 1\nrule A: y * (dy - sum(dy))", "wrong", "plain_sum"},
     {"lesson 3\nrule A: y * (dy - sum(y * dy)) * scale", "right", ""},
     {"lesson 4\nrule A_p: dA_p * kept", "wrong", "no_rescale"},
     {"lesson 4\nrule A_p: dA_p * (1 - kept) / (1 - p)", "wrong", "inverted_mask"},

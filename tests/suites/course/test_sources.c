@@ -25,7 +25,7 @@ static const char *const requests[] = {
     "lesson 4\ndropout 0\ncausal 1",
     "lesson 5",
     "lesson 5\nheads 1\nno-scale 1",
-    "lesson 5\ncausal 1\ndropout 0.5\nfloat32 1",
+    "lesson 5\ncausal 1\ndropout 0.5",
     "lesson 6",
     "lesson 6\nadditive 1",
     "lesson 6\nadditive 1\ntokens 2",

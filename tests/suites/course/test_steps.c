@@ -50,10 +50,6 @@ static const struct {
     {6, {.dropout = -1, .seed = 4, .step = 150}},
     {6, {.dropout = -1, .seed = LESSON_SEED, .additive = true}},
     {6, {.dropout = -1, .seed = 3, .additive = true, .step = 20}},
-    {2, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {4, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {5, {.dropout = -1, .seed = LESSON_SEED, .float32 = true}},
-    {6, {.dropout = -1, .seed = LESSON_SEED, .float32 = true, .step = 199}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
