@@ -98,27 +98,26 @@ const parts = {
     },
     /* The limit of each size. */
     async limits() {
-        await go("#4");
+        await go("#5");
         $("#b-change").click();
-        const input = $("#set-tokens"), set = value => {
+        const input = $("#set-heads"), set = value => {
             input.value = value;
             input.dispatchEvent(new Event("change"));
         };
-        expect(input.max === "29" && input.parentElement.textContent.includes("1 to 29"), `the limit of tokens is ${input.parentElement.textContent}`);
-        set("100");
-        expect($("#changed").textContent === "lesson 4: 100 tokens are too many here: at most 29.", $("#changed").textContent);
-        $("#set-size").value = "8";
-        $("#set-size").dispatchEvent(new Event("change"));
-        expect(Number(input.max) < 29 && input.parentElement.textContent.includes(`1 to ${input.max}`), "a limit stays as it was");
+        expect(input.max === "4" && input.parentElement.textContent.includes("1 to 4"), `the limit of heads is ${input.parentElement.textContent}`);
+        set("5");
+        expect($("#changed").textContent === "lesson 5: 5 heads are too many here: at most 4.", $("#changed").textContent);
+        set("1e300");
+        expect($("#changed").textContent === 'heads is "1e300": it must be an integer from 1 to 64.', $("#changed").textContent);
         Controls.startAgain();
         press("Escape");
     },
-    /* 25 heads can be told apart, on the cover and at a step. */
+    /* 4 heads can be told apart, on the cover and at a step. */
     async heads() {
         for (const id of ["0", "f17"]) {
-            await go(`#5/${id}&heads=25`);
+            await go(`#5/${id}&heads=4`);
             const buttons = seen("#step .heads button").map(box);
-            if (id !== "0") expect(buttons.length === 25, `${id}: ${buttons.length} heads`);
+            if (id !== "0") expect(buttons.length === 4, `${id}: ${buttons.length} heads`);
             for (const each of seen("#step .heads button")) expect(each.scrollWidth <= each.clientWidth + 1, `${id}: ${each.textContent} does not fit`);
             buttons.forEach((a, n) => expect(a.right <= innerWidth && buttons.slice(n + 1).every(b => b.left >= a.right || b.top >= a.bottom || b.right <= a.left), `${id}: head ${n + 1} lies over another`));
         }

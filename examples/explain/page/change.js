@@ -2,7 +2,8 @@
 "use strict";
 
 const settingWords = { causal: "causal mask", "no-scale": "scale", "no-mask": "mask",
-    lengths: "padding at the end, told by lengths", window: "window of neighbours", "pad-in-loss": "[pad] counts in the loss", additive: "additive attention" };
+    lengths: "padding at the end, told by lengths" };
+const hasField = /^(seed|words|no-scale|no-mask|causal|lengths|heads|dropout)$/; /* what the texts speak of; the others stand in an address */
 const isInverted = key => key.startsWith("no-"); /* "no-scale" is a box that is checked where there is a scale */
 let inputs = new Map(); /* key of a setting -> its control, while its panel is open */
 
@@ -22,7 +23,7 @@ function drawSetting({ key, kind, least, most }) {
 }
 
 function drawChange() {
-    const settings = Controls.settings().filter(({ key }) => !Controls.isSgdKey(key)); /* they have a step: sgd.js */
+    const settings = Controls.settings().filter(({ key }) => hasField.test(key));
     return [el("h2", {}, "Change the example"),
         settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
         el("div", { class: "fields" }, settings.map(drawSetting)),
@@ -39,7 +40,7 @@ function updatePanel() {
             input.max = most;
             if (key !== "seed") input.nextElementSibling.textContent = `${least} to ${most}`;
         }
-        if (/^(causal|lengths|window)$/.test(key) && Controls.isLive())
+        if (/^(causal|lengths)$/.test(key) && Controls.isLive())
             input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
     }
     if (byId("again")) byId("again").disabled = !Controls.isChanged();

@@ -74,6 +74,7 @@ const Controls = (() => {
         const found = new Map(), unknown = [], keyFor = new Map([["rule", "rule"]]);
         for (const { key } of settingsOf(recorded)) keyFor.set(inAddress[key] || key, key);
         for (const [word, value] of wanted) {
+            if (word === "float32") continue; /* an old address: the digits were fewer */
             const key = keyFor.get(alias[word] || word), [, index, number,
                 name] = /^(\d+),([^,]+),(.+)$/.exec(value) || [];
             const [, gradient, formula] = key === "rule" && /^\s*([^:]*?)\s*:\s*(.*)$/s.exec(value) || [];
