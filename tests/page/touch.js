@@ -35,16 +35,7 @@ function lookBars(rows) {
 
 const evaluateLine = text => Number(new Function("return " + text.replace(/−/g, "-").replace(/×/g, "*").replace(/\+(?=[\d.])/g, ""))());
 
-/* "0.508 × 0.492 = +0.250", and " × 6.42 = +1.61" behind it: right as they are printed. */
-function lookPrinted(rate, product) {
-    const [line, sum] = rate.split(" = "), isRight = (text, made) => Math.abs(evaluateLine(text) - numberIn(made)) <= 0.50001 * 10 ** -(made.split(".")[1] || "").length;
-    if (sum) expect(isRight(line, sum), `${where()}: ${rate}`);
-    const [times, made] = product.split(" = ");
-    expect(isRight(numberIn(sum || rate) + " " + times, made), `${where()}: ${rate} ${product}`);
-    return numberIn(made);
-}
-
-/* The look 3 of a softmax shows all: the changes of a row at each nudge, its rates, and their sum. */
+/* The look 1 of a softmax: the changes of a row at each nudge, and its rates, right as they are printed. */
 function lookWeights(step, i) {
     const { part: { line: { result: y }, jacobian } } = step, answer = probed(step, i), C = y.columns, first = i - i % C, rows = range(C, c => first + c);
     const rateOf = j => { const n = jacobian[i].findIndex((x, k) => k % 2 === 0 && x === j); return n < 0 ? 0 : Number(jacobian[i][n + 1]); };
@@ -54,14 +45,36 @@ function lookWeights(step, i) {
         expect(isRounding($(".knob output").textContent, (n - 20) / 20), `${where()}: the nudge is called ${$(".knob output").textContent}`);
         cellsOf("change").forEach((cell, row) => expect(isRounding(cell.textContent, changeOf(rows[row], n)), `${where()}: ${cell.textContent} and not ${changeOf(rows[row], n)}`));
         if (n !== 20) lookBars(cellsOf("change").map((cell, row) => ({ bar: cell.querySelector(".bar-d"), real: changeOf(rows[row], n), predicted: rateOf(rows[row]) * (n - 20) / 20 })));
-        expect(isRounding(lossRow().querySelector(".num").textContent, answer.losses[n] - answer.losses[20]), `${where()}: the loss changes by ${lossRow().textContent}`);
     }
-    const rates = cellsOf("per nudge").map(cell => cell.textContent), products = cellsOf("loss").map(cell => cell.textContent);
-    rates.forEach((text, row) => expect(isRounding(text.split(" = ").pop(), rateOf(rows[row])), `${where()}: ${text} and not ${rateOf(rows[row])}`));
-    const total = rates.map((rate, row) => lookPrinted(rate, products[row])).reduce((a, b) => a + b, 0), shown = $('.sum-row td[data-k="loss"]').textContent;
-    if (!shown.includes("≈")) expect(isRounding(shown, total), `${where()}: the products sum to ${total} and not ${shown}`);
-    expect(isRounding(shown.replace("≈", ""), step.part.dx[i]), `${where()}: the sum is ${shown}, the gradient ${step.part.dx[i]}`);
+    cellsOf("per nudge").forEach(({ textContent: text }, row) => {
+        const [line, made] = text.split(" = ");
+        expect(isRounding(made || line, rateOf(rows[row])), `${where()}: ${text} and not ${rateOf(rows[row])}`);
+        if (made) expect(Math.abs(evaluateLine(line) - numberIn(made)) <= 0.50001 * 10 ** -(made.split(".")[1] || "").length, `${where()}: ${text}`);
+    });
     report.nudges++;
+}
+
+/* The lines of numbers, with brackets where the page has a frame, give the number at their end. */
+function lookNumbers(x) {
+    const lines = all(".algebra > .wide").map(each => {
+        const copy = each.cloneNode(true);
+        for (const mean of copy.querySelectorAll(".mean")) mean.textContent = `(${mean.textContent})`;
+        return copy.textContent.replace(/\s/g, " ");
+    }), made = lines[1]?.split(" = ")[1];
+    if (x === 0) return;
+    expect(isRounding(made, x), `${where()}: the lines end with ${made} and not ${x}`);
+    for (const line of lines) if (!/[…·]|\.\.\./.test(line)) expect(isRounding(made, numberIn(made)) && Math.abs(evaluateLine(line.split(" = ")[0]) - numberIn(made)) <= 0.50001 * 10 ** -(made.split(".")[1] || "").length, `${where()}: ${line} is not ${made}`);
+}
+
+/* The look 2: the rule in lines, and the loss at each nudge. */
+function lookAddUp(step, i) {
+    const { losses } = probed(step, i), { dx } = step.part;
+    for (const n of [0, 26, 40]) {
+        slide(n);
+        expect(isRounding(lossRow().querySelector(".num").textContent, losses[n] - losses[20]), `${where()}: the loss changes by ${lossRow().textContent}`);
+    }
+    if (i === (step.look ?? step.most)) lookAlgebra($(".algebra"), step.algebra);
+    lookNumbers(dx[i]);
 }
 
 /* A tick is what is predicted, in each column; a number does not touch its bar. */
@@ -75,26 +88,23 @@ function lookMarks() {
 /* The looks by key, by their buttons, and in the address. */
 async function looks(name, { id, part: { tensor }, look, most }) {
     const at = `#${name}/${id}`, i = look ?? most, cell = `g${tensor.number}.${i}`;
+    const pressed = () => $(".looks [aria-pressed=true]").textContent;
     await go(at);
-    expect($("#step h2").textContent.endsWith("= ?") && !$("#step .c") && !cellsOf("per nudge").length && where() === at, `${where()}: it does not begin with the weights alone`);
-    for (const n of [2, 3]) {
-        press("ArrowRight");
-        expect(where() === `${at}.${n}` && $(".looks [aria-pressed=true]").textContent.startsWith(n), `${where()}: the look ${n} is not the next one`);
-        lookWide();
-        lookMarks();
-        lookFit();
-    }
-    expect(cellsOf("loss").length > 0, `${where()}: nothing is said of the loss`);
-    expect(/^sum\(/.test($("#step .mean")?.textContent) || state.asked, `${where()}: the weighted mean comes from nowhere`);
+    expect($("#step h2").textContent.endsWith("= ?") && !$("#step .c") && cellsOf("per nudge").length && where() === at && pressed() === "1 nudge", `${where()}: it does not begin with a nudge`);
     press("ArrowRight");
-    expect(where() === `${at}.4` && $("#step .tab.main .c"), `${where()}: the rule does not follow`);
+    expect(where() === `${at}.3` && pressed() === "2 add up" && $(".nudged .algebra"), `${where()}: the second look is not the next one`);
+    lookWide();
+    lookMarks();
+    lookFit();
+    press("ArrowRight");
+    expect(where() === `${at}.4` && pressed() === "3 the rule" && $("#step .tab.main .c"), `${where()}: the rule does not follow`);
     const [, second] = all(".looks button");
     second.focus();
     second.click();
-    expect(where() === `${at}.2` && document.activeElement === all(".looks button")[1], `${where()}: a button of the looks loses the focus`);
+    expect(where() === `${at}.3` && document.activeElement === all(".looks button")[1], `${where()}: a button of the looks loses the focus`);
     slide(30);
     press("ArrowRight", slider());
-    expect(where() === `${at}.2`, `${where()}: an arrow on the slider makes a step`);
+    expect(where() === `${at}.3`, `${where()}: an arrow on the slider makes a step`);
     slider().focus();
     slider().dispatchEvent(new PointerEvent("pointerup", { bubbles: true }));
     expect(document.activeElement !== slider(), `${where()}: a slider that a pointer has moved keeps the arrows`);
@@ -106,21 +116,21 @@ async function looks(name, { id, part: { tensor }, look, most }) {
     expect(stepNow().id === id && $("#step .tab.main .c"), `${where()}: back does not lead to the rule`);
     await go(`${at}.1`);
     for (const key of ["ArrowRight", "ArrowRight", "ArrowLeft"]) press(key);
-    expect(where() === `${at}.2`, `${where()}: back does not lead to the look before`);
-    await go(`${at}.3`);
-    expect(where() === `${at}.3` && $(".nudge"), `${at}.3 does not lead back`);
+    expect(where() === `${at}.3`, `${where()}: back does not lead to the look before`);
+    for (const [old, look] of [[1, "1 nudge"], [2, "1 nudge"], [3, "2 add up"], [4, "3 the rule"]]) { /* it had four looks once */
+        await go(`${at}.${old}`);
+        expect(pressed() === look, `${at}.${old} opens ${pressed()}`);
+    }
 }
 
 /* Predict first hides the gradient. */
 async function hides(name, { id }) {
     await go(`#${name}/${id}.3`);
-    const sums = () => all(".sum-row td").slice(0, 3).map(cell => cell.textContent);
     if (asksBeside()) revealAnswers();
-    expect(sums().join() === "1,0,0", `${where()}: the sums are ${sums()}`);
     press("h");
-    expect($('.sum-row td[data-k="loss"]').textContent === "?" && !$(".nudge .plain") && !$("#step output.sum"), `${where()}: the gradient is not hidden`);
+    expect(!$(".algebra .wide") && !$(".nudge .plain") && !$("#step output.sum"), `${where()}: the gradient is not hidden`);
     press("h");
-    expect(state.asked || $(".nudge .plain") && $("#step output.sum"), `${where()}: the gradient stays hidden`);
+    expect(state.asked || $(".nudge .plain") && all(".algebra .wide").length, `${where()}: the gradient stays hidden`);
 }
 
 /* Another number of the table is nudged; its place stands at the slider. */
@@ -129,25 +139,60 @@ async function chooses(name, step) {
     for (const i of others) {
         await go(`#${name}/${step.id}/g${tensor.number}.${i}`);
         revealAnswers();
-        all(".looks button")[2].click();
-        expect(where() === `#${name}/${step.id}.3/g${tensor.number}.${i}` && slider().getAttribute("aria-label").endsWith(placeWords(valueView(tensor), i)), `${where()}: another number is nudged`);
+        all(".looks button")[0].click();
+        expect(where() === `#${name}/${step.id}.1/g${tensor.number}.${i}` && slider().getAttribute("aria-label").endsWith(placeWords(valueView(tensor), i)), `${where()}: another number is nudged`);
         lookWeights(step, i);
         const { columns: C, value } = step.part.line.result, row = value.slice(i - i % C, i - i % C + C);
         expect($('.sum-row td[data-k="weights"]').textContent === (row.some(p => p) ? "1" : "0"), `${where()}: the sum of ${row}`);
+        press("ArrowRight");
+        if (!isAskedFor(`g${tensor.number}.${i}`)) lookAddUp(step, i);
+        if (value[i]) await presets(step, i);
+        press("Escape");
     }
 }
 
-/* A wrong rule predicts, and the bars say what happens. */
+/* Two other rows of scores: their weights, rates and lines, until the button is pressed again. */
+async function presets(step, i) {
+    const { part: { tensor, line: { result: y } }, nudge: { factor = 1 } } = step, C = y.columns, first = i - i % C, row = list => list.slice(first, first + C).join(" ");
+    for (const [n, op] of ["equal_scores", "one_takes_all"].entries()) {
+        const other = live.answer(`nudge ${op} ${factor} ${i - first} -1 1 41 ${row(y.value)}\n${tensor.gradient}\n${y.gradient}\n${row(y.grad)}`), button = () => all(".presets button")[n];
+        button().click();
+        expect(button().getAttribute("aria-pressed") === "true" && document.activeElement === button(), `${where()}: ${op} is not pressed`);
+        expect($("#words .text").textContent === el("p", {}, prose(other.says)).textContent, `${where()}: ${op} says ${$("#words .text").textContent}`);
+        lookAlgebra($(".algebra"), other.algebra);
+        expect(!$(".nudge"), `${where()}: the loss of other scores is told`);
+        all(".looks button")[0].click();
+        for (const m of [0, 40]) {
+            slide(m);
+            cellsOf("change").forEach((cell, j) => expect(isRounding(cell.textContent, other.nudge[m][j]), `${where()}, ${op}: ${cell.textContent} and not ${other.nudge[m][j]}`));
+            cellsOf("weight").forEach((cell, j) => expect(isRounding(cell.textContent, other.weights[j] + other.nudge[m][j]), `${where()}, ${op}: the weight ${cell.textContent}`));
+        }
+        cellsOf("per nudge").forEach((cell, j) => expect(isRounding(cell.textContent.split(" = ").pop(), other.rates[j]), `${where()}, ${op}: ${cell.textContent} and not ${other.rates[j]}`));
+        lookWide();
+        button().click();
+        expect(!$(".presets [aria-pressed=true]"), `${where()}: ${op} does not let go`);
+        all(".looks button")[1].click();
+    }
+    all(".presets button")[0].click();
+    const { hash } = location;
+    await go("#" + state.lesson.name + "/0");
+    await go(hash);
+    expect(!$(".presets [aria-pressed=true]") || stepNow() === step, `${where()}: other scores at another step`);
+    if ($(".presets [aria-pressed=true]")) all(".presets button")[0].click();
+}
+
+/* A wrong rule predicts, and the bars say what happens; it has no lines that lead to it. */
 async function plantedRule() {
     await go("#2/b3.0&rule=A: A * dA");
     const step = stepNow();
     expect(step.id === "b3.0" && !$("#step .nudged") && $("#step .off"), `${where()}: a planted rule does not show its numbers`);
-    all(".looks button")[2].click();
-    const { dx, line: { result } } = step.part, i = step.look, own = result.value[i];
+    expect(all(".looks button").map(each => each.textContent).join() === "1 nudge,2 the rule", `${where()}: a wrong rule has other looks`);
+    all(".looks button")[0].click();
+    const { line: { result } } = step.part, own = result.value[step.look];
     slide(26);
-    const [rate, other] = cellsOf("per nudge").map(cell => cell.textContent), loss = $(".nudge .plain").textContent;
+    const [rate, other] = cellsOf("per nudge").map(cell => cell.textContent);
     expect(isRounding(rate, own) && other === "0", `${where()}: the rule predicts ${rate} and ${other}`);
-    expect(loss.includes(fix(dx[i], { d: 2, e: 0 })) && isRounding($(".nudge .plain .num").textContent, probed(step, i).losses[26] - probed(step, i).losses[20]), `${where()}: ${loss}`);
+    expect(!$(".presets"), `${where()}: other scores under a wrong rule`);
     await go("#2/0");
 }
 
@@ -213,8 +258,11 @@ async function recorded() {
         await go(`#${state.lesson.name}/${step.id}.1`);
         expect(!slider() && $(".knob").textContent.includes("a recorded nudge") && isRounding($(".knob output").textContent, 0.3), `${where()}: no recorded nudge`);
         if (kind === "softmax") cellsOf("change").forEach((cell, c) => expect(isRounding(cell.textContent, changes[c]), `${where()}: ${cell.textContent} and not ${changes[c]}`));
-        await go(`#${state.lesson.name}/${step.id}.${kind === "softmax" ? 3 : 1}/g${tensor.number}.${other}`);
-        expect($(".nudge .plain").textContent.includes(fix(dx[other], { d: 2, e: 0 }).slice(0, 4)), `${where()}: ${$(".nudge .plain").textContent}`);
+        const [place, told] = kind === "softmax" ? [3, i] : [1, other]; /* only the library knows more of a row */
+        await go(`#${state.lesson.name}/${step.id}.${place}/g${tensor.number}.${other}`);
+        expect($(".nudge .plain").textContent.includes(fix(dx[told], { d: 2, e: 0 }).slice(0, 4)), `${where()}: ${$(".nudge .plain").textContent}`);
+        if (kind === "softmax") lookAlgebra($(".algebra"), step.algebra);
+        expect(!$(".presets"), `${where()}: other scores without the library`);
         report.nudges++;
     }
 }

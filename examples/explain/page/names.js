@@ -39,8 +39,8 @@ const prose = text => (text || "").split("`").map((piece, n) =>
 const drawAlgebra = lines => el("div", { class: "algebra" }, lines.flatMap(({ line, why }) => {
     const [, left, right] = /^(.*?=) (.*)$/.exec(line) || [line, line, ""], marks = { "<": piece => el("u", {}, prose(piece.slice(1, -1))),
         "[": piece => el("span", { class: "mean" }, prose(piece.slice(1, -1))) };
-    return [el("span", { class: right ? "" : "all" }, prose(left)), right && el("span", {}, right.split(/(<.*?>|\[.*?\])/).map(piece => marks[piece[0]]?.(piece) ?? prose(piece))),
-        el("span", { class: "why" }, prose(why))];
+    return [el("span", { class: right ? "" : "all" }, prose(left)), right && el("span", { class: why ? "" : "wide" }, right.split(/(<.*?>|\[.*?\])/).map(piece => marks[piece[0]]?.(piece) ?? prose(piece))),
+        why && el("span", { class: "why" }, prose(why))];
 }));
 
 const listed = list => list.flatMap((item, n) => [n ? ", " : "", item]);

@@ -1,19 +1,20 @@
 /* nudge.js - a number is moved before its rule is said. A step of backward can have several looks: at what moves with one of
- * its numbers, at what the derivatives predict, at the loss, and last at the rule, its tables. The look stands in the
- * address, "#2/b3.0.2"; a link with a number shows the rule.
+ * its numbers, of softmax at how this adds up to the rule, and last at the rule, its tables. The look stands in the address,
+ * "#2/b3.0.3"; a link with a number shows the rule.
  *
  * The slider picks among changes that were asked for at once, when its number was chosen: in a lesson all of it is run again
  * (probe), of a tape the op of the line (nudge.h). Without the library there is one recorded nudge. What is predicted
  * are C's derivatives, those of a planted rule, too. */
 "use strict";
 
-const LOOKS = { softmax: ["weights", "prediction", "loss", "rule"], product: ["nudge", "rule"], each: ["nudge", "rule"] };
+const LOOKS = [["nudge", 1], ["add up", 3], ["the rule", 4]]; /* of softmax, and their places in an address: it had four looks once */
 const NUDGES = 41, STILL = 20, FIRST_NUDGE = 26, RECORDED_NUDGE = 0.3; /* from -1 to 1, of which the one in the middle moves nothing */
 const MOST_MOVED = 8, FEW_MOVED = 6; /* numbers in lines of their own; if there are more, the largest ones */
 
 /* ---- looks -------------------------------------------------------------------------------------------------------- */
 
-const looksOf = step => (step.nudge ? LOOKS[step.nudge.kind] : []);
+const looksWithPlaces = step => (!step.nudge ? [] : !isOfWeights(step) ? [["nudge", 1], ["rule", 2]] : step.algebra ? LOOKS : [LOOKS[0], LOOKS[2]]);
+const looksOf = step => looksWithPlaces(step).map(([name]) => name);
 const isOfWeights = step => step.nudge?.kind === "softmax";
 
 /* The first step of each kind begins with a nudge; a single number is nudged on demand. */
@@ -52,8 +53,9 @@ function lookBack() {
 const asksBeside = () => isOfWeights(stepNow()) && questionsNow().length > 0 &&
     questionsNow().every(({ question }) => question.kind === "choice");
 
-/* ".2" in the address, unless a link without it leads to the same look. */
-const lookSuffix = () => (looksOf(stepNow()).length && lookWanted() !== firstLook() ? "." + lookWanted() : "");
+/* ".3" in the address, unless a link without it leads to the same look; and the look that it means. */
+const lookSuffix = () => (looksOf(stepNow()).length && lookWanted() !== firstLook() ? "." + looksWithPlaces(stepNow())[lookWanted() - 1][1] : "");
+const lookAt = place => Math.max(1, looksWithPlaces(stepNow()).filter(([, first]) => first <= place).length);
 
 function drawLooks(step) {
     const looks = looksOf(step).map((name, n) => (isOfWeights(step) ? `${n + 1} ${name}` : name));
@@ -63,11 +65,16 @@ function drawLooks(step) {
 
 /* ---- what moves --------------------------------------------------------------------------------------------------- */
 
-/* The number that is nudged: the one that is chosen, or that the step is about. */
-function nudgedElement({ part, look, most }) {
-    const { t, i } = readKey(state.chosen) || {};
-    return t === part.tensor ? i : look ?? most;
+/* The number that is nudged: the one that is chosen, or that the step is about. Of softmax only the library can say more. */
+function nudgedElement(step) {
+    const { part, look, most } = step, { t, i } = readKey(state.chosen) || {};
+    return t === part.tensor && (Controls.isLive() || !isOfWeights(step)) ? i : look ?? most;
 }
+
+/* Other scores for the row of a softmax, at this step. */
+const PRESETS = ["equal_scores", "one_takes_all"];
+let preset = null;
+const presetNow = () => (Controls.isLive() && preset?.step === stepNow() ? preset.op : "");
 
 /* A product's terms name what the number meets, and the element j of the result that it moves there. */
 function metBy({ items, cells, form }, i) {
@@ -88,14 +95,15 @@ function movedBy(step, i) {
     return list.map(j => ({ j, rate: rates.get(j) || 0 }));
 }
 
-/* The changes of an op alone, for each nudge; null if the library cannot compute it. */
+/* The op alone: its changes for each nudge, and of a softmax its row (nudge.h); null if the library cannot compute it. */
 function askAlone(step, i, moved) {
     const { part: { tensor, line: { result } }, nudge: { kind, factor = 1 } } = step,
-        op = kind === "product" ? "linear" : step.nudge.op;
+        op = kind === "product" ? "linear" : presetNow() || step.nudge.op;
     const numbers = isOfWeights(step) ? moved.map(({ j }) => result.value[j])
         : op === "linear" ? moved.map(({ rate }) => rate) : [tensor.value[i]];
-    const place = isOfWeights(step) ? i % result.columns : 0;
-    return op && Controls.ask(`nudge ${op} ${factor} ${place} -1 1 ${NUDGES} ${numbers.join(" ")}`)?.nudge;
+    const place = isOfWeights(step) ? i % result.columns : 0,
+        row = isOfWeights(step) ? ["", tensor.gradient, result.gradient, moved.map(({ j }) => result.grad[j]).join(" ")].join("\n") : "";
+    return op && Controls.ask(`nudge ${op} ${factor} ${place} -1 1 ${NUDGES} ${numbers.join(" ")}${row}`);
 }
 
 /* The lesson for each nudge; null of a tape. */
@@ -106,21 +114,23 @@ function askLesson(i, { name }, { name: shown }) {
 
 /* What happens: change(n, row) of a number that moves, loss(n), where the whole lesson was computed. */
 function whatHappens(step, i, moved) {
-    const { part: { tensor, line: { result } }, nudge: { changes } } = step, probe = askLesson(i, tensor, result);
+    const { part: { tensor, line: { result } }, nudge: { changes } } = step, probe = !presetNow() && askLesson(i, tensor, result);
     const from = (list, n) => (list ? Number(list[n]) - Number(list[STILL]) : 0);
     if (probe) return { loss: n => from(probe.losses, n),
         change: (n, row) => from(probe.shown[0].values[probe.shown[0].moved.indexOf(moved[row].j)], n) };
-    const alone = askAlone(step, i, moved);
+    const alone = askAlone(step, i, moved)?.nudge;
     if (alone) return { change: (n, row) => Number(alone[n][row]) };
     return { isStill: true, change: changes && i === (step.look ?? step.most) ? (n, row) => Number(changes[row]) : null };
 }
 
 let nudged = null; /* of the number that is nudged: what was asked for, once */
 function nudgeOf(step) {
-    const i = nudgedElement(step), isLive = Controls.isLive();
-    if (nudged?.step === step && nudged.i === i && nudged.isLive === isLive) return;
-    const moved = movedBy(step, i), { part: { dx, line: { result } } } = step;
-    nudged = { step, i, moved, isLive, slope: dx[i], y: result, dy: result.grad, ...whatHappens(step, i, moved) };
+    const i = nudgedElement(step), isLive = Controls.isLive(), others = presetNow();
+    if (nudged?.step === step && nudged.i === i && nudged.isLive === isLive && nudged.others === others) return;
+    const moved = movedBy(step, i), { part: { dx, line: { result } } } = step, row = isOfWeights(step) && isLive && askAlone(step, i, moved) || {};
+    if (others) moved.forEach((each, n) => each.rate = Number(row.rates[n]));
+    nudged = { step, i, moved, isLive, others, slope: dx[i], y: result, dy: result.grad, weights: others ? row.weights : moved.map(({ j }) => result.value[j]),
+        algebra: row.algebra || step.algebra, says: row.says, ...whatHappens(step, i, moved) };
 }
 
 const nudgeAt = n => (nudged.isStill ? RECORDED_NUDGE : (n - STILL) / STILL);
@@ -149,17 +159,12 @@ const barOfWeight = (was, now) => el("span", { class: "bar-v", "aria-hidden": "t
 const num = text => el("span", { class: "num" }, text);
 const td = (name, ...more) => el("td", { "data-k": name }, more);
 
-/* How many decimals weights, rates and products need, so that each line and the sum are right as they are printed; isExact is
- * false where a few more do not help. */
-function decimalsFor({ moved, i, slope, y: { value: p }, dy }, isProduct) {
-    const at = (x, d) => Number(x.toFixed(d)), isNear = (x, y, d) => Math.abs(x - at(y, d)) <= 0.5000001 * 10 ** -d;
-    const isRight = ([a, b, c]) => moved.every(({ j, rate }) =>
-        (!isProduct || isNear((j === i ? 1 - at(p[i], a) : -at(p[j], a)) * at(p[i], a), rate, b)) &&
-        isNear(at(rate, b) * at(dy[j], c), rate * dy[j], c)) &&
-        isNear(sum(moved.map(({ j, rate }) => at(rate * dy[j], c))), slope, c);
-    const all = [3, 4, 5].flatMap(a => [3, 4, 5].flatMap(b => [2, 3, 4].map(c => [a, b, c]))),
-        found = all.sort((a, b) => sum(a) - sum(b)).find(isRight);
-    return { decimals: found || [3, 3, 2], isExact: !!found };
+/* How many decimals weights and rates need, so that each line is right as it is printed. */
+function decimalsFor({ moved, i, weights }) {
+    const at = (x, d) => Number(x.toFixed(d)), own = weights[moved.findIndex(({ j }) => j === i)];
+    const isRight = ([a, b]) => moved.every(({ j, rate }, row) =>
+        Math.abs((j === i ? 1 - at(own, a) : -at(weights[row], a)) * at(own, a) - at(rate, b)) <= 0.5000001 * 10 ** -b);
+    return [[3, 3], [4, 3], [5, 3], [4, 4], [5, 4], [5, 5]].find(isRight) || [3, 3];
 }
 
 /* ---- a softmax ---------------------------------------------------------------------------------------------------- */
@@ -171,35 +176,35 @@ function chosenRows({ moved, i }) {
 }
 
 /* A line for each weight of the row, at nudge n. */
-function drawWeights(step, look, n) {
-    const { i, moved, y, slope, dy } = nudged, rows = chosenRows(nudged), left = moved.filter((_, row) => !rows.includes(row));
-    const isOwn = !plantedAt(step) && !step.nudge.factor, { decimals, isExact } = decimalsFor(nudged, isOwn), [dp, dr, dd] = decimals;
+function drawWeights(step, n) {
+    const { moved, weights } = nudged, rows = chosenRows(nudged), left = moved.filter((_, row) => !rows.includes(row));
+    const isOwn = !plantedAt(step) && !step.nudge.factor, [dp, dr] = isOwn ? decimalsFor(nudged) : [3, 3];
     const most = Math.max(...moved.map(({ rate }, row) => farthest(rate, nudged.change && (m => changeAt(m, row)))));
-    const isHidden = isSecret(picture.main, i);
-    const total = (list, of) => sum(list.map(of)), rateOf = ({ rate }) => rate, productOf = ({ j, rate }) => rate * dy[j];
-    const drawRow = row => drawWeight(moved[row], changeAt(n, row), { n, look, most, isOwn, dp, dr, dd });
-    const head = ["", "weight", "change", ["change per nudge", isOwn && [": ", el("span", { class: "held" }, nameEl("p"), " (1 − ", nameEl("p"), "), −", nameEl("p r"))]],
-        ["times its ", nameEl(y.gradient)]].slice(0, look + 2), name = text => el("th", { scope: "row" }, text);
-    return [el("table", { class: "nudge" }, el("thead", {}, el("tr", {}, head.map(words => el("th", {}, words)))), el("tbody", {}, rows.map(drawRow)),
-        el("tfoot", {}, left.length > 0 && el("tr", {}, name(`${left.length} more`), el("td"), el("td"),
-            look > 1 && td("per nudge", withSign(total(left, rateOf), dr)), look > 2 && td("loss", withSign(total(left, productOf), dd))),
-        el("tr", { class: "sum-row" }, name("sum"), td("weights", num(moved.some(({ j }) => y.value[j]) ? "1" : "0")), td("change", num("0")), look > 1 && td("per nudge", "0"),
-            look > 2 && td("loss", isHidden ? "?" : [!isExact && "≈ ", el("b", {}, withSign(slope, dd))])),
-        look > 2 && !isHidden && drawLossRow(n, 2))),
-    look > 2 && drawTermsOfNudge(isOwn && ["Each has the factor ", nameEl("p"), ". Taken out: "]),
-    look > 2 && !isHidden && picture.sums.length > 0 && el("div", { class: "derive" }, drawSums(picture.main, i))];
+    const head = ["", "weight", "change", ["change per nudge", isOwn && [": ", el("span", { class: "held" }, nameEl("p"), " (1 − ", nameEl("p"), "), −", nameEl("p r"))]]],
+        name = text => el("th", { scope: "row" }, text);
+    return el("table", { class: "nudge" }, el("thead", {}, el("tr", {}, head.map(words => el("th", {}, words)))),
+        el("tbody", {}, rows.map(row => drawWeight(row, { n, most, isOwn, dp, dr }))),
+        el("tfoot", {}, left.length > 0 && el("tr", {}, name(`${left.length} more`), el("td"), el("td"), td("per nudge", withSign(sum(left.map(({ rate }) => rate)), dr))),
+            el("tr", { class: "sum-row" }, name("sum"), td("weights", num(weights.some(p => p) ? "1" : "0")), td("change", num("0")), td("per nudge", "0"))));
 }
 
 /* "0.508 × 0.492 = +0.250": p (1 − p), or −p r. */
-function drawWeight({ j, rate }, real, { n, look, most, isOwn, dp, dr, dd }) {
-    const { i, y, dy } = nudged, p = y.value[j], own = y.value[i], view = valueView(y), reason = p === 0 ? view.reason(j) : "";
+function drawWeight(row, { n, most, isOwn, dp, dr }) {
+    const { i, y, moved, weights } = nudged, { j, rate } = moved[row], real = changeAt(n, row), p = weights[row], own = weights[moved.findIndex(each => each.j === i)],
+        view = valueView(y), reason = p === 0 ? view.reason(j) : "";
     const product = j === i ? `${withDecimals(own, dp)} × ${withDecimals(1 - own, dp)}` : `−${withDecimals(own, dp)} × ${withDecimals(p, dp)}`;
     return el("tr", { class: [j === i && "own", /^masked/.test(reason) && "masked"].filter(Boolean).join(" "), title: reason },
         el("th", { scope: "row" }, view.columnWords ? view.columnWords[j % y.columns] : String(j % y.columns)),
         td("weight", barOfWeight(p, p + real), num(real === null ? "" : withDecimals(p + real, 2))),
-        td("change", barOfChange(real, most, look > 1 ? rate * nudgeAt(n) : null), num(real === null ? "" : withSign(real, 3))),
-        look > 1 && td("per nudge", isOwn && p !== 0 && product + " = ", el("b", {}, withSign(rate, dr))),
-        look > 2 && td("loss", `× ${bracketed(withDecimals(dy[j], dd))} = `, el("b", {}, withSign(rate * dy[j], dd))));
+        td("change", barOfChange(real, most, rate * nudgeAt(n)), num(real === null ? "" : withSign(real, 3))),
+        td("per nudge", isOwn && p !== 0 && product + " = ", el("b", {}, withSign(rate, dr))));
+}
+
+/* The rule from the changes, line by line; what is to be predicted stands in the two lines of numbers. */
+function drawAddUp(n) {
+    const isHidden = isSecret(picture.main, nudged.i), { algebra, others } = nudged;
+    return [drawAlgebra(isHidden ? algebra.slice(0, -2) : algebra), isHidden ? drawTermsOfNudge()
+        : !others && el("table", { class: "nudge few" }, el("tbody", {}, drawLossRow(n, 1)))];
 }
 
 /* What happens to the loss, beside its prediction. */
@@ -212,9 +217,9 @@ function drawLossRow(n, columns) {
 }
 
 /* The gradient of the number, as the rule has it; or a field for it. */
-function drawTermsOfNudge(before) {
+function drawTermsOfNudge() {
     const { main } = picture, { i } = nudged, isHidden = isSecret(main, i);
-    return el("p", { class: "derive" }, !isHidden && before, nameEl(main.name), placeWords(main, i), " = ",
+    return el("p", { class: "derive" }, nameEl(main.name), placeWords(main, i), " = ",
         isHidden ? guessField(main, i) : drawTerms(main, i, picture.terms(i), false, true));
 }
 
@@ -289,18 +294,25 @@ function drawKnob({ part: { tensor } }, move) {
         nameEl(tensor.symbol), place), !nudged.isStill && slider, output);
 }
 
+/* Other scores, beside the nudge; pressed again, the lesson's own. */
+const drawPresets = step => isOfWeights(step) && step.algebra && Controls.isLive() &&
+    drawChoice("heads presets", PRESETS.map(op => op.replace(/_/g, " ")), "other scores", PRESETS.indexOf(presetNow()), n => {
+        preset = PRESETS[n] === presetNow() ? null : { step, op: PRESETS[n] };
+        drawAgain();
+    });
+
 function drawNudge(box, step) {
-    const isWeights = isOfWeights(step), look = lookNow(), [tables, lines] = ["", "nudged"].map(name => el("div", { class: name }));
+    const isWeights = isOfWeights(step), isFirst = lookNow() === 1, [tables, lines] = ["", "nudged"].map(name => el("div", { class: name }));
     nudgeOf(step);
     nudged.height = Infinity;
     const move = () => {
         if (!isWeights) fill(tables, drawForward(step, state.nudge));
-        fill(lines, isWeights ? drawWeights(step, look, state.nudge) : drawMoved(step, state.nudge));
+        fill(lines, !isWeights ? drawMoved(step, state.nudge) : isFirst ? drawWeights(step, state.nudge) : drawAddUp(state.nudge));
     };
-    const title = isWeights ? [nameEl(picture.main.name), " = ?"] : picture.rule, isPredicted = !isWeights || look > 1;
-    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, title), drawLooks(step)), drawKnob(step, move), tables),
-        el("div", { class: "lower" }, lines, el("p", { class: "legend" },
-            isWeights && [el("b", {}, "weight: "), el("span", { class: "before" }, "before"), el("span", { class: "now" }, "now"), el("b", {}, "change: ")],
-            el("span", {}, "what happens"), isPredicted && el("span", { class: "mark" }, "what is predicted"))));
+    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, isWeights ? [nameEl(picture.main.name), " = ?"] : picture.rule), drawLooks(step)),
+        el("div", { class: "knobs" }, drawKnob(step, move), drawPresets(step)), tables),
+    el("div", { class: "lower" }, lines, el("p", { class: "legend" },
+        isWeights && isFirst && [el("b", {}, "weight: "), el("span", { class: "before" }, "before"), el("span", { class: "now" }, "now"), el("b", {}, "change: ")],
+        el("span", {}, "what happens"), el("span", { class: "mark" }, "what is predicted"))));
     move();
 }

@@ -1,7 +1,7 @@
 /* page.js - what the page shows: its state, the steps, and the address that leads back to it.
  *
  *     #2/b3.0/g4.3                lesson 2, the step b3.0 (plan.js), the number g4.3 (views.js)
- *     #2/b3.0.2                   the same step, its second look (nudge.js)
+ *     #2/b3.0.3                   the same step, its second look (nudge.js)
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
  *     #2/f3&present               in present mode; &present=key: with the key steps alone (of a long lesson
  *                                 they are shown alone anyway, unless the address names another step)
@@ -124,7 +124,7 @@ function readAddress() {
     Object.assign(state, { trying: isTry ? -1 : null, step, chosen: isUnknown || !readKey(key) ? null : key,
         hover: null, hint: false, moved: false, guessed: null });
     state.keys &&= !!stepNow().key;
-    state.look = look || firstLook();
+    state.look = look ? lookAt(look) : firstLook();
     draw();
     if (before !== stepNow()) readFromTop();
     Controls.drawn();

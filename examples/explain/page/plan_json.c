@@ -406,6 +406,7 @@ static void write_step(Writer *w, int s) {
                                         "add",   "twice",   "sgd",   "card"};
     Plan *plan = w->plan;
     const Step *step = &plan->steps[s];
+    Algebra algebra;
     Formula f;
     Recipe r;
     fprintf(w->file, "%s\n{\"at\":\"%s\",\"kind\":\"%s\"", s ? "," : "", step->name,
@@ -434,6 +435,8 @@ static void write_step(Writer *w, int s) {
     write_items(w, &f);
     if (step->phase == STEP_BACKWARD && step->part->planted) write_right(w, step);
     write_nudge(w, step);
+    algebra_of(plan, step, step->look, &algebra);
+    algebra_write(w->file, &algebra);
     fprintf(w->file, "\n ");
     write_words(w, step);
     putc('}', w->file);

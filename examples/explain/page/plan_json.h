@@ -33,6 +33,8 @@
  *     rows                       each row is made from the same rows of the other tables
  *     check, checked, passes     right, wrong or unchecked, and in words
  *     right                      the right numbers, where a wrong rule is planted
+ *     algebra                    the rule in lines, of the element that the step looks at
+ *                                (algebra.h)
  *     nudge                      what a reader can nudge (nudge.h): kind, op and factor for a
  *                                request, the changes of NUDGE_RECORDED, what each look says
  *

@@ -33,9 +33,9 @@ function drawWords() {
 
 /* A nudge has words of its own; a question stands there as soon as all is known that it asks about. */
 function drawWordsOfNudge(box, { nudge: { says } }) {
-    const asks = lookNow() > 2 && asksBeside();
+    const asks = lookNow() > 1 && asksBeside(), words = presetNow() && nudged.says || says[lookNow() - 1];
     byId("program").hidden = true;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(says[lookNow() - 1])), state.lesson.pulled?.said && drawVerdict(stepNow()),
+    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)), state.lesson.pulled?.said && drawVerdict(stepNow()),
         asks && drawQuestions(), drawEnd());
     byId("below").classList.toggle("asks", asks);
 }

@@ -22,4 +22,16 @@ void algebra_add(Algebra *a, const char *line, const char *why);
 /* Writes ,"algebra":[...]; nothing if there is no line. */
 void algebra_write(FILE *file, const Algebra *a);
 
+/* A row of softmax: its weights p, the gradient that arrives at each, and the number i that is
+ * moved, by factor times a nudge. dx_name, dy_name: "dZ", "dA". */
+typedef struct {
+    const char *dx_name, *dy_name;
+    double factor;
+    int64_t i, size;
+    const double *p, *dy;
+} SoftmaxRow;
+
+/* The rule for number i from its row of the Jacobian: four lines of letters, two of numbers. */
+void algebra_of_softmax(const SoftmaxRow *row, Algebra *a);
+
 #endif

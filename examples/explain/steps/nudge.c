@@ -151,51 +151,136 @@ int64_t nudge_recorded(const Plan *plan, const Step *step, const char **op, doub
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* The numbers after the op: four settings, the count, then those of the row. */
-static bool read_nudge(char *text, Nudge *n, double *numbers) {
-    double given[5] = {0};
+/* Other weights for a row, where it has any: all scores are equal, or one is larger by 4. */
+typedef enum { AS_IT_IS, EQUAL_SCORES, ONE_TAKES_ALL } Preset;
+static const char *const presets[] = {"softmax", "equal_scores", "one_takes_all"};
+
+/* Numbers of a line; returns where it ends. */
+static char *read_numbers(char *at, double *numbers, int64_t *count) {
+    char *end;
+    for (*count = 0; *count < NUDGE_NUMBERS; ++*count, at = end) {
+        if (*at == '\n') break; /* which strtod would pass over */
+        numbers[*count] = strtod(at, &end);
+        if (end == at) break;
+    }
+    return at + strspn(at, " ");
+}
+
+/* The numbers after the op: five settings, then those of the row. */
+static char *read_nudge(char *text, Nudge *n, Preset *preset, double *numbers) {
+    int64_t count;
     char *at = text + strcspn(text, " ");
     if (*at) *at++ = '\0';
     n->op = text;
-    for (int k = 0; k < 5 + NUDGE_NUMBERS; k++) {
-        char *end;
-        const double x = strtod(at, &end);
-        if (end == at) break;
-        at = end;
-        if (k < 5) given[k] = x;
-        else numbers[n->size++] = x;
+    for (Preset each = EQUAL_SCORES; each <= ONE_TAKES_ALL; each++) {
+        if (strcmp(text, presets[each]) != 0) continue;
+        *preset = each;
+        n->op = presets[AS_IT_IS];
     }
-    if (!nudge_knows(n->op) || n->size == 0) return false;
-    n->factor = given[0];
-    n->first = given[2];
-    n->last = given[3];
-    if (!(given[1] >= 0 && given[1] < (double)n->size && given[4] >= 1)) return false;
-    if (given[4] * (double)n->size > NUDGE_NUMBERS || (is_op_of_one(n->op) && n->size > 1))
-        return false;
-    n->i = (int64_t)given[1];
-    n->count = (int64_t)given[4];
-    n->numbers = numbers;
-    return at[strspn(at, " \n")] == '\0';
+    at = read_numbers(at, numbers, &count);
+    n->size = count - 5;
+    if (!nudge_knows(n->op) || n->size <= 0) return NULL;
+    const double i = numbers[1], times = numbers[4];
+    if (!(i >= 0 && i < (double)n->size && times >= 1)) return NULL;
+    if (times * (double)n->size > NUDGE_NUMBERS || (is_op_of_one(n->op) && n->size > 1))
+        return NULL;
+    n->factor = numbers[0];
+    n->first = numbers[2];
+    n->last = numbers[3];
+    n->i = (int64_t)i;
+    n->count = (int64_t)times;
+    n->numbers = numbers + 5;
+    return at;
+}
+
+/* Three more lines, the names of dx and dy, and the numbers of dy. */
+static bool read_row(char *text, const Nudge *n, SoftmaxRow *row, double *numbers) {
+    int64_t count = 0;
+    char *dy_name = strchr(text, '\n');
+    if (!dy_name) return false;
+    *dy_name++ = '\0';
+    char *dy = strchr(dy_name, '\n');
+    if (!dy) return false;
+    *dy++ = '\0';
+    const char *end = read_numbers(dy, numbers, &count);
+    *row = (SoftmaxRow){text, dy_name, n->factor, n->i, n->size, n->numbers, numbers};
+    return count == n->size && strcmp(n->op, "softmax") == 0 && *end == '\0';
+}
+
+static void set_weights(Preset preset, int64_t i, int64_t size, double *p) {
+    double sum = 0;
+    for (int64_t j = 0; j < size; j++) {
+        if (p[j] != 0) p[j] = preset == ONE_TAKES_ALL && j == i ? exp(4) : 1;
+        sum += p[j];
+    }
+    for (int64_t j = 0; j < size && sum > 0; j++) p[j] /= sum;
+}
+
+static void say_preset(FILE *file, Preset preset, double p) {
+    char text[200] = "";
+    if (preset == AS_IT_IS || p == 0) return;
+    if (preset == EQUAL_SCORES)
+        snprintf(text, sizeof text,
+                 "All scores are equal: each weight is 1 / %.0f, and the framed mean is the plain "
+                 "one. Any key can still win.",
+                 1 / p);
+    else
+        snprintf(
+            text, sizeof text,
+            "This score is larger by 4, and its key takes %.3f of the weight. Hardly any weight "
+            "moves, so almost no gradient comes through: softmax is saturated.",
+            p);
+    json_write_member(file, "says", text);
+}
+
+static void write_numbers(FILE *file, const double *numbers, int64_t count) {
+    for (int64_t m = 0; m < count; m++) {
+        putc(m > 0 ? ',' : '[', file);
+        if (isfinite(numbers[m])) fprintf(file, "%.17g", numbers[m]);
+        else fprintf(file, "\"NaN\"");
+    }
+    putc(']', file);
+}
+
+/* The row's weights, how fast each follows the number, and the rule from there. */
+static void write_row(FILE *file, Preset preset, const SoftmaxRow *row) {
+    static double rates[NUDGE_NUMBERS];
+    Algebra algebra;
+    const double p = row->p[row->i];
+    for (int64_t j = 0; j < row->size; j++)
+        rates[j] = row->factor * p * ((j == row->i) - row->p[j]);
+    fprintf(file, ",\"weights\":");
+    write_numbers(file, row->p, row->size);
+    fprintf(file, ",\"rates\":");
+    write_numbers(file, rates, row->size);
+    say_preset(file, preset, p);
+    algebra_of_softmax(row, &algebra);
+    algebra_write(file, &algebra);
 }
 
 char *nudge_answer(char *request) {
-    static double numbers[NUDGE_NUMBERS], changes[NUDGE_NUMBERS];
+    static double numbers[NUDGE_NUMBERS + 5], dy[NUDGE_NUMBERS], changes[NUDGE_NUMBERS];
     Nudge n = {.op = NULL};
+    Preset preset = AS_IT_IS;
+    SoftmaxRow row = {.p = NULL};
     char *json;
-    if (!read_nudge(request, &n, numbers))
+    char *end = read_nudge(request, &n, &preset, numbers);
+    const bool has_row = end && *end == '\n' && read_row(end + 1, &n, &row, dy);
+    if (!end || (*end && !has_row) || (preset && !has_row))
         return tensor_fail("a nudge is an op, its factor, a place, the first nudge and the last, "
                            "how many, and numbers");
+    if (preset) set_weights(preset, n.i, n.size, numbers + 5);
     if (!nudge_changes(&n, changes)) return NULL;
     FILE *file = data_open(&json);
     if (!file) return NULL;
     fprintf(file, "{\"nudge\":[");
-    for (int64_t m = 0; m < n.count * n.size; m++) {
-        const char *before = m > 0 ? "],[" : "[";
-        if (m % n.size > 0) before = ",";
-        if (isfinite(changes[m])) fprintf(file, "%s%.17g", before, changes[m]);
-        else fprintf(file, "%s\"NaN\"", before);
+    for (int64_t k = 0; k < n.count; k++) {
+        if (k > 0) putc(',', file);
+        write_numbers(file, changes + k * n.size, n.size);
     }
-    fprintf(file, "]]}");
+    putc(']', file);
+    if (has_row) write_row(file, preset, &row);
+    putc('}', file);
     data_close(file, json);
     return json;
 }

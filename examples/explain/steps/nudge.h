@@ -6,6 +6,7 @@
 #ifndef TAPEHEAD_EXAMPLES_NUDGE_H
 #define TAPEHEAD_EXAMPLES_NUDGE_H
 
+#include "algebra.h"
 #include "plan.h"
 
 typedef enum { NUDGE_NONE, NUDGE_SOFTMAX, NUDGE_PRODUCT, NUDGE_EACH } NudgeKind;
@@ -41,7 +42,11 @@ int64_t nudge_recorded(const Plan *plan, const Step *step, const char **op, doub
 
 /* The request "softmax 1 1 -1 1 41 0.5 0.3 0.2": the op, the factor, which number, the first nudge
  * and the last, how many, the numbers. The answer, {"nudge":[[changes], ...]}, is the caller's;
- * NULL and an error if there is none. */
+ * NULL and an error if there is none.
+ *
+ * Behind a row of softmax can stand three lines: the names of dx and of dy, and the numbers of dy.
+ * Then the answer has "weights", "rates", how fast each follows the nudge, and "algebra". With the
+ * op "equal_scores" or "one_takes_all" the row gets other weights, and "says" what they show. */
 char *nudge_answer(char *request);
 
 #endif

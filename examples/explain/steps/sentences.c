@@ -180,17 +180,13 @@ void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
 /* ---- nudges ---------------------------------------------------------------------------------- */
 
 static const char *const softmax_says[MOST_LOOKS] = {
-    "Move the nudge. One number of {x} grows, and its weight in {y} grows. The others sink, because "
-    "the weights of a row sum to 1.",
-    "Call this weight `p`, and another weight of its row `r`. A small nudge `h` makes e to this number "
-    "about 1 + `h` times as large. That is the share `p` of the sum, so the sum becomes 1 + `p h` times "
-    "as large. Divided: `p` becomes `p` (1 + `h`) / (1 + `p h`), about `p` (1 + `h` - `p h`), and gains "
-    "`p` (1 - `p`) `h`; `r` becomes `r` / (1 + `p h`), and loses `p r h`. The upright mark predicts, the "
-    "bar is what happens: they part when `h` is large.",
-    "Each weight that changes moves the loss, as fast as its {dy} says; added up, so fast does the "
-    "loss follow this number of {x}. Now `p` (1 - `p`) is `p` - `p p`, and this `p p` joins the `p r` of "
-    "the others. So with `p` taken out, a mean of the whole row is subtracted, in which each {dy} counts "
-    "with its weight. This is the rule."};
+    "Move the nudge `h`. One number of {x} grows, and its weight in {y} grows. The others sink, because "
+    "the weights of a row sum to 1. The upright mark predicts, the bar is what happens: they part when `h` "
+    "is large. The last column is a row of the Jacobian of softmax, how fast each weight follows this "
+    "number: e to it grows by the share `h`, the sum of its row by `p h`; divided, its weight `p` gains "
+    "`p h` - `p p h`, and another one, `r`, loses `p r h`.",
+    "Each weight that changes moves the loss, as fast as its {dy} says: added up, so fast does the loss "
+    "follow this number of {x}. The underlined term makes the sum a mean of the whole row."};
 
 /* Does a row have no weights, because it sees no key? */
 static bool any_blind_row(const TapeTensor *a) {
@@ -206,7 +202,7 @@ static void say_of_softmax(const Plan *plan, const Step *step, int look, char te
     if (look > MOST_LOOKS) return;
     say(plan, step, softmax_says[look - 1], text);
     if (look == 1 && any_blind_row(&plan->tape.tensors[step->part->y]))
-        say(plan, step, " In a row that sees no key all of them are 0.", text);
+        say(plan, step, " In a row that sees no key all weights are 0.", text);
 }
 
 void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]) {
@@ -224,6 +220,20 @@ void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SE
             "how fast; times {dy}, so fast does the loss follow.",
             text);
     }
+}
+
+void algebra_of(Plan *plan, const Step *step, int64_t i, Algebra *algebra) {
+    char dx[NAME_TEXT], dy[NAME_TEXT];
+    const Part *part = step->part;
+    algebra->count = 0;
+    if (nudge_of(plan, step) != NUDGE_SOFTMAX || part->planted) return;
+    const TapeTensor *y = &plan->tape.tensors[part->y];
+    const int64_t first = i - i % y->columns;
+    name_of_gradient(plan, part->x, false, dx);
+    name_of_gradient(plan, part->y, false, dy);
+    const SoftmaxRow row = {
+        dx, dy, part->factor, i - first, y->columns, y->value + first, y->grad + first};
+    algebra_of_softmax(&row, algebra);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

@@ -11,9 +11,12 @@ enum { SENTENCE_TEXT = 900 };
 /* It holds no number. */
 void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]);
 
-/* Beside a nudge of the step (nudge.h); a softmax has three looks, from 1 on. "" if it has none. */
-enum { MOST_LOOKS = 3 };
+/* Beside a nudge of the step (nudge.h); a softmax has two looks, from 1 on. "" if it has none. */
+enum { MOST_LOOKS = 2 };
 void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]);
+
+/* How the rule of element i comes about, in lines; none where there is nothing to show. */
+void algebra_of(Plan *plan, const Step *step, int64_t i, Algebra *algebra);
 
 typedef enum { CHECK_NONE, CHECK_RIGHT, CHECK_UNCHECKED, CHECK_WRONG } Check;
 

@@ -296,18 +296,13 @@ static void print_position(const Json *experiment, const Json *position, int lab
     if (says) print_paragraph(says, TERMINAL_MARGIN + label + 2);
 }
 
-/* "dK' = Q' dS      S = Q K'": why a line follows stands at its right, or under it. */
+/* Why a line follows stands under it. */
 static void print_why_line(const char *line, const char *why) {
-    enum { WHY = 46 };
     char plain[ALGEBRA_TEXT] = "";
     for (const char *c = line; *c; c++)
-        if (!strchr("`<>", *c)) put_text(plain, sizeof plain, "%c", *c);
-    const int used = TERMINAL_MARGIN + utf8_text_columns(plain);
-    const bool fits = *why && used < WHY && WHY + width_of(why) <= TERMINAL_WIDTH;
-    printf("%*s%s", TERMINAL_MARGIN, "", plain);
-    if (fits) printf("%*s", WHY - used, "");
-    else putchar('\n');
-    if (*why) print_paragraph(why, fits ? 0 : TERMINAL_MARGIN + 4);
+        if (!strchr("<>", *c)) put_text(plain, sizeof plain, "%c", *c);
+    print_paragraph(plain, TERMINAL_MARGIN);
+    if (*why) print_paragraph(why, TERMINAL_MARGIN + 4);
 }
 
 static void print_experiment(const Json *experiment) {
@@ -518,6 +513,7 @@ static void show_loop(void) {
 }
 
 static void show_step(const Step *step) {
+    Algebra algebra;
     Formula f;
     Recipe r;
     const Json *bet = json_get(lesson, "bet");
@@ -540,6 +536,9 @@ static void show_step(const Step *step) {
     else tables_print(&plan, &f);
     show_number(step, &f, &r, step->look);
     if (step->phase == STEP_BACKWARD) print_reasons(&plan, step->part);
+    algebra_of(&plan, step, step->look, &algebra);
+    for (int n = 0; n < algebra.count; n++) print_why_line(algebra.at[n].line, algebra.at[n].why);
+    if (algebra.count > 0) putchar('\n');
     if (step->text) {
         print_paragraph(step->text, TERMINAL_MARGIN);
         putchar('\n');

@@ -6,6 +6,7 @@
 #include "../../../examples/explain/page/live.h"
 #include "../../../examples/explain/steps/nudge.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -269,6 +270,187 @@ LOOP_TEST(recorded_nudges, COUNT(lessons)) {
     close_lesson();
 }
 
+/* ---- the algebra of softmax ------------------------------------------------------------------ */
+
+/* A row as the library has it: its weights, what arrives, and the letters of its lines. */
+enum { ROW = 64 };
+typedef struct {
+    int64_t i, size;
+    double c, p[ROW], dy[ROW];
+    int64_t of[4]; /* p, r, s, t: whose weights */
+} Row;
+
+static double exact(const Row *row) {
+    double mean = 0;
+    for (int64_t j = 0; j < row->size; j++) mean += row->p[j] * row->dy[j];
+    return row->c * row->p[row->i] * (row->dy[row->i] - mean);
+}
+
+static const char *rest;   /* of a line */
+static const Row *letters; /* that stand in it */
+static double read_sum(void);
+
+static void blanks(void) { rest += strspn(rest, " `<>"); }
+
+/* A number, a letter, "dA_1", or brackets. */
+static double read_factor(void) {
+    const char *letter = strchr("prst", *rest);
+    char *end;
+    if (*rest == '(' || *rest == '[') {
+        rest++;
+        const double sum = read_sum();
+        ck_assert_msg(*rest == ')' || *rest == ']', "no bracket ends at %s", rest);
+        rest++;
+        return sum;
+    }
+    if (letter && !isalpha((unsigned char)rest[1])) {
+        rest++;
+        return letters->p[letters->of[letter - "prst"]];
+    }
+    if (*rest == 'c' && !isalpha((unsigned char)rest[1])) {
+        rest++;
+        return letters->c;
+    }
+    if (*rest == 'd') {
+        rest = strchr(rest, '_') + 1;
+        return letters->dy[strtol(rest, (char **)&rest, 10)];
+    }
+    const double number = strtod(rest, &end);
+    ck_assert_msg(end > rest, "no factor: %s", rest);
+    rest = end;
+    return number;
+}
+
+/* Factors beside each other, or with an x between them. */
+static double read_product(void) {
+    double product = 1;
+    for (blanks(); *rest && !strchr("+-)]=", *rest); blanks()) {
+        product *= read_factor();
+        blanks();
+        if (*rest == 'x') rest++;
+    }
+    return product;
+}
+
+static double read_sum(void) {
+    blanks();
+    double sum = *rest == '-' ? read_factor() : read_product();
+    for (blanks(); *rest == '+' || *rest == '-'; blanks()) {
+        const bool is_minus = *rest++ == '-';
+        sum += is_minus ? -read_product() : read_product();
+    }
+    return sum;
+}
+
+/* Each line is the number of the last one: the letters to 1e-12, what is printed as it is printed.
+ */
+static void expect_lines(const Row *row, const Json *algebra) {
+    ck_assert(algebra != NULL);
+    const double x = exact(row);
+    const char *result = strrchr(json_text(json_at(algebra, algebra->count - 1), "line", ""), '=');
+    const char *point = strchr(result, '.');
+    const double shown = strtod(result + 1, NULL);
+    const double digits = point ? (double)strspn(point + 1, "0123456789") : 0;
+    const char *power = strchr(result, 'e');
+    const double unit = pow(10, (power ? strtod(power + 1, NULL) : 0) - digits);
+    ck_assert_int_eq(algebra->count, row->p[row->i] == 0 ? 1 : 6);
+    expect_near(result, shown, x, unit);
+    letters = row;
+    for (int64_t n = 0; n < algebra->count && x != 0; n++) {
+        const char *line = json_text(json_at(algebra, n), "line", "");
+        if (strstr(line, "...")) continue;
+        rest = strchr(line, '=') + 1;
+        const double value = read_sum();
+        if (n < 4) expect_near(line, value, x, 1e-12);
+        else ck_assert_msg(fabs(value - shown) <= 0.5001 * unit, "%s: %.17g", line, value);
+    }
+}
+
+static void name_letters(Row *row) {
+    int n = 1;
+    row->of[0] = row->i;
+    for (int64_t j = 0; j < row->size && n < 4; j++)
+        if (j != row->i && row->p[j] != 0) row->of[n++] = j;
+}
+
+static Row row_of(const Nudged *n) {
+    const Json *shape = json_get(n->y, "shape"), *factor = json_get(n->nudge, "factor");
+    const int64_t C = (int64_t)json_at(shape, shape->count - 1)->number;
+    Row row = {.i = n->i % C, .size = C, .c = factor ? factor->number : 1};
+    for (int64_t j = 0; j < C; j++) row.p[j] = element(n->y, "value", n->i - row.i + j);
+    for (int64_t j = 0; j < C; j++) row.dy[j] = element(n->y, "grad", n->i - row.i + j);
+    name_letters(&row);
+    return row;
+}
+
+/* The answer about a row, with the weights of the tape or with others. */
+static void expect_row(Row row, const char *op) {
+    static char p[2048], dy[2048];
+    *p = *dy = '\0';
+    for (int64_t j = 0; j < row.size; j++) {
+        snprintf(p + strlen(p), sizeof p - strlen(p), " %.17g", row.p[j]);
+        snprintf(dy + strlen(dy), sizeof dy - strlen(dy), " %.17g", row.dy[j]);
+    }
+    const Json *answer =
+        ask(format("nudge %s %.17g %" PRId64 " -0.1 0.1 3%s\ndZ\ndA\n%s", op, row.c, row.i, p, dy));
+    ck_assert_msg(json_get(answer, "algebra"), "%s: %s", op, json_text(answer, "error", ""));
+    const double own = row.p[row.i], others = own == 0 ? 0 : 1;
+    double sum = 0;
+    for (int64_t j = 0; j < row.size; j++) sum += row.p[j] != 0;
+    for (int64_t j = 0; j < row.size && *op != 's'; j++)
+        if (row.p[j] != 0 && *op == 'e') row.p[j] = 1 / sum;
+        else if (row.p[j] != 0)
+            row.p[j] = (j == row.i ? exp(4) : 1) / (sum - others + (others ? exp(4) : 0));
+    const Json *less = json_at(json_get(answer, "nudge"), 0);
+    const Json *more = json_at(json_get(answer, "nudge"), 2);
+    for (int64_t j = 0; j < row.size; j++) {
+        const double rate = json_number(json_at(json_get(answer, "rates"), j));
+        const double slope = json_number(json_at(more, j)) - json_number(json_at(less, j));
+        expect_near(op, json_number(json_at(json_get(answer, "weights"), j)), row.p[j], 1e-12);
+        expect_near(op, rate, slope / 0.2, 0.003); /* of the third order */
+    }
+    ck_assert_int_eq(json_get(answer, "says") != NULL, *op != 's' && others > 0);
+    expect_lines(&row, json_get(answer, "algebra"));
+    ck_assert_int_eq(live_tensors(), 0);
+}
+
+LOOP_TEST(algebra_of_softmax, COUNT(lessons) * 10) {
+    const char *lesson = lessons[_i / 10];
+    Nudged n = {.lesson = format("%s\nseed %d", lesson, _i % 10 + 1)};
+    n.lesson = strdup(n.lesson);
+    open_lesson(n.lesson);
+    for (const Json *step = steps->first; step; step = step->next) {
+        if (!read_step(&n, step) || strcmp(n.kind, "softmax") != 0) continue;
+        n.i = json_integer(step, "look", json_integer(step, "most", 0));
+        const Row look = row_of(&n);
+        expect_lines(&look, json_get(step, "algebra"));
+        const int64_t size = json_get(n.x, "value")->count;
+        for (n.i = 0; n.i < size; n.i += 3) {
+            expect_row(row_of(&n), "softmax");
+            expect_row(row_of(&n), "equal_scores");
+            expect_row(row_of(&n), "one_takes_all");
+        }
+    }
+    close_lesson();
+    free((char *)n.lesson);
+}
+
+TEST(algebra_of_long_rows) {
+    Row row = {.i = 2, .size = 12, .c = 1};
+    for (int64_t j = 0; j < row.size; j++) row.p[j] = (double)(j + 1) / 78;
+    for (int64_t j = 0; j < row.size; j++) row.dy[j] = (double)j - 5.3;
+    name_letters(&row);
+    expect_row(row, "softmax");
+    const Json *answer = ask("nudge softmax 1 1 0 0 1 0.1 0.2 0.3 0.2 0.2\ndZ\ndA\n1 2 3 4 5");
+    const Json *lines = json_get(answer, "algebra");
+    ck_assert_str_eq(json_text(json_at(lines, 0), "line", ""),
+                     "`dZ_1` = `p` (1 - `p`) `dA_1` - `p r dA_0` - ...");
+    ck_assert_str_eq(json_text(json_at(lines, 3), "line", ""),
+                     "= `p` (`dA_1` - [`p dA_1` + `r dA_0` + ...])");
+    ck_assert_str_eq(json_text(json_at(lines, 5), "line", ""), "= 0.20 x (2.0 - [3.2]) = -0.24");
+    ask_no_more();
+}
+
 /* ---- what is said, what is refused ----------------------------------------------------------- */
 
 static const Json *said_at(const char *at) {
@@ -289,16 +471,15 @@ TEST(words_of_a_nudge) {
     expect_said("b4.1", 0, "to take columns with columns, `A` is turned over.");
     expect_said("b1.1", 0, "`K'` is `K` turned over; the rule, turned over, is `dK` = `dS'` `Q`.");
     expect_said("b3.0", 0, "One number of `Z` grows, and its weight in `A` grows.");
-    expect_said("b3.0", 1, "Call this weight `p`, and another weight of its row `r`.");
-    expect_said("b3.0", 1, "and gains `p` (1 - `p`) `h`; `r` becomes");
-    expect_said("b3.0", 1, "loses `p r h`");
-    expect_said("b3.0", 2, "with `p` taken out, a mean of the whole row is subtracted");
-    expect_said("b3.0", 2, "as fast as its `dA` says");
-    ck_assert_int_eq(said_at("b3.0")->count, 3);
+    expect_said("b3.0", 0, "a row of the Jacobian of softmax");
+    expect_said("b3.0", 0,
+                "its weight `p` gains `p h` - `p p h`, and another one, `r`, loses `p r h`.");
+    expect_said("b3.0", 1, "as fast as its `dA` says");
+    ck_assert_int_eq(said_at("b3.0")->count, 2);
     ck_assert(!strstr(json_at(said_at("b3.0"), 0)->text, "sees no key"));
     close_lesson();
     open_lesson("3"); /* [pad] sees none */
-    expect_said("b3.0", 0, "sum to 1. In a row that sees no key all of them are 0.");
+    expect_said("b3.0", 0, "In a row that sees no key all weights are 0.");
     close_lesson();
     open_lesson("6"); /* y = x W' */
     expect_said("b7.0", 0, "A product takes rows with columns: nothing is turned over.");
@@ -315,6 +496,11 @@ TEST(requests_that_cannot_be) {
                                         "nudge tanh 1 0 -1 1 3 0.5 0.5",
                                         "nudge softmax 1 0 -1 1 3 0.5 0.5 x",
                                         "nudge softmax",
+                                        "nudge equal_scores 1 0 -1 1 3 0.5 0.5",
+                                        "nudge softmax 1 0 -1 1 3 0.5 0.5\ndZ\ndA",
+                                        "nudge softmax 1 0 -1 1 3 0.5 0.5\ndZ\ndA\n1",
+                                        "nudge softmax 1 0 -1 1 3 0.5 0.5\ndZ\ndA\n1 2 3",
+                                        "nudge tanh 1 0 -1 1 3 0.5\ndZ\ndA\n1",
                                         "nudge ",
                                         "nudge softmax 1 nan -1 1 3 0.5 0.5"};
     for (int i = 0; i < COUNT(wrong); i++)

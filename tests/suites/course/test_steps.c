@@ -717,7 +717,8 @@ TEST(cover_texts_and_questions) {
         "    Question: How many?\n\n    dA ",
         " = 6.42\n\n    A text with S in it.\n\n    Answer: this. Because.\n\n    Answer: 2 terms\n\n",
         " b3.0, check ok\n",
-        " = 4.01\n\n    Your bet was: More or less?\n    Answer: less\n\n",
+        " = 4.01\n\n    dx_2 = p (1 - p) dA_2 - p r dA_0 - p s dA_1\n        each change times its dA, added up\n",
+        ") = -1.44\n\n    Your bet was: More or less?\n    Answer: less\n\n",
         "dK' = Q' dS ",
         " b1.1, check ok\n\n    Question: Where?\n",
         NULL};
