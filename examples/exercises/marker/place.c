@@ -126,29 +126,37 @@ static bool compiler_runs(Place *place) {
     return false;
 }
 
-/* -O0: what is written is what happens, also where it is undefined. */
-#define COMPILES "-std=gnu11", "-O0", "-Wall"
+#define COMPILES "-std=gnu11", "-Wall"
 
-/* Compiles a file of the kit, which has no word of a student's, as the marker's own user. */
+/* The compiler's words, and its program's. */
+static void put_words(const Place *place, const char *const *words, const char *argv[MOST_WORDS]) {
+    int n = 0;
+    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
+    for (int i = 0; words[i]; i++) argv[n++] = words[i];
+    argv[n] = NULL;
+}
+
+/* Runs it in the kit on what has no word of a student's, as the marker's own user. */
+static bool run_own(const Place *place, const char *const *words, const char *name) {
+    char folder[PATH_SIZE], messages[PATH_SIZE];
+    const char *argv[MOST_WORDS];
+    put_words(place, words, argv);
+    place_path(place, kit, "", "", folder);
+    place_path(place, kit, name, ".messages", messages);
+    const Program program = {(char *const *)argv, folder, messages, KIT_SECONDS, .own = true};
+    return process_succeeded(process_run(&program));
+}
+
 bool place_compile_kit(const Place *place, const char *from, const char *name) {
-    char file[PATH_SIZE], object[PATH_SIZE], folder[PATH_SIZE], messages[PATH_SIZE];
-    const char *const flags[] = {COMPILES,
+    char file[PATH_SIZE], object[PATH_SIZE];
+    const char *const words[] = {COMPILES,    "-O1",
 #ifdef __APPLE__
                                  "-DNO_WRAP",
 #endif
-                                 "-c",        file, "-o", object, NULL};
-    const char *argv[MOST_WORDS];
-    int n = 0;
+                                 "-c",        file,  "-o", object, NULL};
     near_path(from, name, ".c", file);
     near_path(objects, name, ".o", object);
-    place_path(place, kit, "", "", folder);
-    place_path(place, kit, name, ".messages", messages);
-    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
-    for (int i = 0; flags[i]; i++) argv[n++] = flags[i];
-    argv[n] = NULL;
-    const Program program = {(char *const *)argv, folder, messages, KIT_SECONDS, .own = true};
-    const ProcessResult result = process_run(&program);
-    return process_succeeded(result);
+    return run_own(place, words, name);
 }
 
 /* Runs the compiler with these words, as the programs' user, in a folder of the place, where it can
@@ -157,12 +165,9 @@ static ProcessResult run_compiler(const Place *place, const char *folder, const 
                                   const char *const *others) {
     char there[PATH_SIZE], messages[PATH_SIZE];
     const char *argv[MOST_WORDS];
-    int n = 0;
+    put_words(place, words, argv);
     place_path(place, folder, "", "", there);
     place_path(place, folder, "messages", "", messages);
-    for (int i = 0; place->compiler[i]; i++) argv[n++] = place->compiler[i];
-    for (int i = 0; words[i]; i++) argv[n++] = words[i];
-    argv[n] = NULL;
     const Program program = {
         (char *const *)argv, there,        messages,
         COMPILER_SECONDS,    .own = false, .confined = place->confines ? others : NULL};
@@ -171,13 +176,16 @@ static ProcessResult run_compiler(const Place *place, const char *folder, const 
 
 static const char *const with_texts[] = {".", "../source", "../kit", NULL};
 static const char *const with_objects[] = {".", "../objects", "../whole", NULL};
+static const char *const with_kit[] = {".", "../objects", "../kit", NULL};
 
-/* Compiles the student's file alone, with one more flag. The student may have a main. `e`: the
- * exercise whose prototype counts, or NULL. */
+/* Compiles the student's file alone, with one more flag. -O0: what is written is what happens, also
+ * where it is undefined. The student may have a main. `e`: the exercise whose prototype counts, or
+ * NULL. */
 static ProcessResult compile_with(const Place *place, const Exercise *e, const char *file,
                                   const char *folder, const char *flag) {
     char path[PATH_SIZE], headers[PATH_SIZE + 2], object[PATH_SIZE], prototype[PATH_SIZE];
     const char *const words[] = {COMPILES,
+                                 "-O0",
                                  flag,
                                  "-Dmain=students_main",
                                  "-DTAPEHEAD_SHOW",
@@ -236,33 +244,44 @@ static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZ
     return n;
 }
 
-/* With the student's object of one folder, the program of another. */
-static ProcessResult link_program(const Place *place, const Exercise *e, const char *from,
-                                  const char *folder) {
-    char student[PATH_SIZE], call[PATH_SIZE], harness[PATH_SIZE], program[PATH_SIZE];
-    char part[SCRATCH + 1][PATH_SIZE];
-    const char *words[MOST_WORDS] = {
-#ifndef __APPLE__
-        "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",
-        "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",
+/* How harness.o is linked; and how started.o is, which is harness.o with what starts a program and
+ * what it needs of the static C library, put together once: then the linker has little to do. */
+#ifdef __APPLE__
+#define WRAPS
+#else
+#define WRAPS                                                                                      \
+    "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free",                                  \
+        "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",      \
         "-Wl,--wrap=mmap",
 #endif
-        place->links_statically ? "-static" : "-g0",
-        student,
-        harness,
-        call,
-        "-o",
-        program};
+#define STARTED WRAPS "-static", "-nostartfiles", "-s", "../objects/started.o"
+
+/* With the student's object of one folder, the program of another. */
+static ProcessResult link_with(const Place *place, const Exercise *e, const char *from,
+                               const char *folder, bool started) {
+    char student[PATH_SIZE], call[PATH_SIZE], program[PATH_SIZE], part[SCRATCH + 1][PATH_SIZE];
+    const char *slow[] = {WRAPS place->links_statically ? "-static" : "-g0", "../objects/harness.o",
+                          NULL};
+    static const char *const fast[] = {STARTED, NULL};
+    const char *const *with = started ? fast : slow;
+    const char *words[MOST_WORDS] = {student, call, "-o", program};
     const char *name = exercise_file(e);
-    int n = 0;
+    int n = 4;
     near_path(from, "student.o", "", student);
-    near_path(objects, "harness", ".o", harness);
     near_path(objects, name, ".o", call);
     near_path(folder, "program.exe", "", program);
-    while (words[n]) n++;
+    for (int i = 0; with[i]; i++) words[n++] = with[i];
     if (e->file) n += add_parts(place, e, part, words + n);
     words[n] = "-lm";
     return run_compiler(place, folder, words, with_objects);
+}
+
+/* A student's function may have the name of one that started.o has of the C library. */
+static ProcessResult link_program(const Place *place, const Exercise *e, const char *from,
+                                  const char *folder) {
+    const ProcessResult result = link_with(place, e, from, folder, place->has_started);
+    if (!place->has_started || process_succeeded(result)) return result;
+    return link_with(place, e, from, folder, false);
 }
 
 static void read_messages(const char *path, char *messages, size_t size) {
@@ -486,22 +505,35 @@ static bool starts_programs(const Place *place, char *sentence, size_t size) {
     return true;
 }
 
-/* Does the compiler make a program of an empty file, with this flag? */
-static bool makes_program(const Place *place, const char *flag) {
-    const char *const words[] = {flag, "../kit/empty.c", "-o", "program.exe", "-lm", NULL};
-    return process_succeeded(run_compiler(place, "empty", words, with_texts));
+/* Does the compiler make a program of an empty file, with these words? */
+static bool makes_program(const Place *place, const char *const *words) {
+    return process_succeeded(run_compiler(place, "empty", words, with_kit));
+}
+
+/* started.o, with which a program must start, too. */
+static bool make_started(const Place *place) {
+    static const char *const all[] = {
+        WRAPS "-static", "-Wl,-r", "../objects/harness.o", "-o", "../objects/started.o", NULL};
+    static const char *const program[] = {
+        STARTED, "-xc", "../kit/empty.c", "-Dmain=tapehead_call", "-o", "program.exe", "-lm", NULL};
+    char path[] = "../empty/program.exe";
+    return run_own(place, all, "started") && makes_program(place, program) && runs(place, path);
 }
 
 /* Can the compiler work where it can open little, and is there a static C library (macOS has none)?
  */
 static void try_locks(Place *place) {
+    static const char *const usual[] = {"../kit/empty.c", "-o", "program.exe", NULL};
+    static const char *const statically[] = {
+        "-static", "../kit/empty.c", "-o", "program.exe", "-lm", NULL};
     char folder[PATH_SIZE];
     if (!write_text(place, "empty.c", "int main(void) { return 0; }\n") ||
         !process_make_folder_in(place->folder, "empty", true, folder, sizeof folder))
         return;
     place->confines = true;
-    place->confines = makes_program(place, "-g0");
-    place->links_statically = makes_program(place, "-static");
+    place->confines = makes_program(place, usual);
+    place->links_statically = makes_program(place, statically);
+    place->has_started = place->links_statically && make_started(place);
 }
 
 bool place_make(Place *place, char *sentence, size_t size) {

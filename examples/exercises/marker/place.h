@@ -2,7 +2,8 @@
  * the student's files.
  *
  *     kit/           the headers
- *     objects/       harness.o, and what calls each exercise's function: for the linker alone
+ *     objects/       harness.o, started.o, and what calls each exercise's function: for the linker
+ *                    alone
  *     source/        copies of one student's files
  *     around/        of attention from scratch: what becomes one of the objects
  *     whole/         of attention from scratch: the object of the student's whole file
@@ -37,6 +38,7 @@ typedef struct {
     char compiler_path[PATH_SIZE / 4];
     bool confines;         /* the compiler can open no file but the student's and the system's */
     bool links_statically; /* programs need no file, and may open none */
+    bool has_started;      /* objects/started.o is there */
     bool whole;            /* attention.c is compiled for all of its functions, */
     bool endless;          /* or the compiler did not end */
 } Place;

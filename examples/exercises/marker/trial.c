@@ -451,10 +451,10 @@ void trial_compute(Trial *trial, const Exercise *e, const Calls *calls) {
     remove(files.results);
 }
 
-void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls) {
+void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls, int from) {
     Files files;
     if (!begin(trial, e, calls, &files)) return;
-    for (int at = 0; at < calls->n && goes_on(trial); at = next_input(calls, at))
+    for (int at = from; at < calls->n && goes_on(trial); at = next_input(calls, at))
         run(trial, e, &files, at, next_input(calls, at), MORE_SECONDS);
     remove(files.results);
 }
