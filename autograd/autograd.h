@@ -366,7 +366,7 @@ typedef struct {
     Tensor *out;        /* the tape's own, here and below */
     Tensor *const *in;  /* n_in inputs; NULL for an optional one that is absent */
     int n_in;
-    const char *argument; /* "s", "p", "scale" or "base": a number that the op got; or NULL */
+    const char *argument; /* "s", "p", "scale", "eps", "base": a number that the op got; or NULL */
     double number;
 } TapeLine;
 
@@ -395,7 +395,7 @@ Tensor *tape_forward(int i);
  * than 1 MB is an error. It is one object:
  *
  * lines: for each op in order: line, its number from 0; op, call, shapes, formula, gradient and
- *     source, its texts; an argument (s, p, scale or base); view, does the result share the
+ *     source, its texts; an argument (s, p, scale, eps or base); view, does the result share the
  *     memory of the first input; in and out, the numbers of tensors, -1 if absent; and backward.
  * backward: empty if the result has no gradient; else for each input null, or: input, its number;
  *     dx, what backward added to its gradient; jacobian; worst, the largest difference between the

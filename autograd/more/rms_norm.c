@@ -46,7 +46,8 @@ static void rms_norm_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 DEFINE_OP(rms_norm, .in = {{"x", FLOAT}, {"w", FLOAT | OPTIONAL}}, .forward = rms_norm_forward,
-          .backward = rms_norm_backward, .reads = READS_IN0 | READS_IN1, .grad_fn = "MulBackward0");
+          .backward = rms_norm_backward, .shown = SHOWN(eps), .reads = READS_IN0 | READS_IN1,
+          .grad_fn = "MulBackward0");
 
 static bool check_sizes(const Tensor *x, const Tensor *w) {
     const int lead = x->shape.ndim - (w ? w->shape.ndim : 1);

@@ -63,7 +63,7 @@ static void layer_norm_backward(const Node *n, Tensor *dy, Tensor **dx) {
 }
 
 DEFINE_OP(layer_norm, .in = {{"x", FLOAT}, {"w", FLOAT | OPTIONAL}, {"b", FLOAT | OPTIONAL}},
-          .forward = layer_norm_forward, .backward = layer_norm_backward,
+          .forward = layer_norm_forward, .backward = layer_norm_backward, .shown = SHOWN(eps),
           .reads = READS_IN0 | READS_IN1, .grad_fn = "NativeLayerNormBackward0");
 
 Tensor *ag_layer_norm(Tensor *x, Tensor *w, Tensor *b, double eps) {

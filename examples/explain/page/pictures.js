@@ -5,7 +5,7 @@
  *     main      the view that the step computes
  *     terms(i)  what number i of main is made of: text, {note: words}, factors {key, x, text}, and constants without a key
  *     moves     [from, to], keys of cells, where numbers only slide
- *     sums      tables of sums that the rule reads: {view, terms(r)}, r the row of a number
+ *     sums      tables of sums and of parts that the rule reads: {view, terms(n)}, n a number of the table
  *     rowOf(i)  the row of number i, where each row is made from the same rows of the others alone */
 "use strict";
 
@@ -25,14 +25,18 @@ function pictureOf(step) {
     const items = step.items.map(itemOf), views = items.map(({ table }) => table), { table: main } = items[step.main || 0];
     const C = main.t.columns;
     main.isMain = !!step.unit;
+    for (const view of views) { /* of two tables that are no tensor each has keys of its own */
+        const n = view && /[mj]/.test(view.of) ? views.filter(each => each?.of === view.of && each.t === view.t).indexOf(view) : 0;
+        if (n > 0) view.key = i => `${view.of}${view.t.number}_${n}.${i}`;
+    }
     const terms = i => termsOf(step, views, step.form, step.cells ? step.cells[i] : i, Number(step.more?.[i] || 0));
     return {
         main, terms, part: step.part, items: items.filter(({ isHidden }) => !isHidden), rule: titleOf(step),
         moves: step.rule === "move" ? main.numbers.flatMap((_, i) =>
             terms(i).filter(term => term.key).map(({ key }) => [key, main.key(i)])) : null,
         rowOf: step.rows ? i => Math.floor(i / C) % main.t.rows : null,
-        sums: (step.sums || []).map(({ item, form, cells, more }) => ({ view: views[item], terms: r =>
-            termsOf(step, views, form, cells ? cells[r] : r, Number(more?.[r] || 0)) })),
+        sums: (step.sums || []).map(({ item, form, cells, more }) => ({ view: views[item], terms: n =>
+            termsOf(step, views, form, cells ? cells[n] : n, Number(more?.[n] || 0)) })),
     };
 }
 

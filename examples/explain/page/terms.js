@@ -33,7 +33,7 @@ function showTerms() {
     const i = Number(cell.dataset.i), view = viewAt(key, i), isHidden = isSecret(view, i),
         isCounted = view.isMain && state.asked === "terms",
         isOpen = !isCounted && (!isHidden || (state.hint && !isAskedFor(key)));
-    const terms = view.isMain ? picture.terms(i) : view.isMean ? picture.sums.find(sum => sum.view === view)?.terms(i) : null;
+    const terms = view.isMain ? picture.terms(i) : picture.sums.find(sum => sum.view === view)?.terms(i);
     fill(box, el("span", { class: "what" }, view.plainName ? prose(view.name) : view.isFrom
         ? ["from ", nameEl(view.name)] : nameEl(view.name),
         el("small", {}, placeWords(view, i)), " = "), terms
@@ -75,9 +75,9 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
 }
 
-/* A line for each table of sums that the first line reads. */
-const drawSums = ({ t }, i) => picture.sums.map(({ view, terms }) => {
-    const r = Math.floor(i / t.columns);
+/* A line for each table of sums or of a part that the first line reads. */
+const drawSums = ({ t }, i) => picture.sums.filter(({ view }) => view.isMean || view.numbers.length > i).map(({ view, terms }) => {
+    const r = view.isMean ? Math.floor(i / t.columns) : i;
     return el("div", { class: "mean" }, prose(view.name), " = ", drawTerms(view, r, terms(r), false, true));
 });
 

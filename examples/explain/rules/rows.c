@@ -9,8 +9,12 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* What is no tensor: 1 where dropout kept the number, or where the mask allows the key; else 0. */
-enum { KEPT, ALLOWED, DERIVATIVE, TENSORS };
+/* Tables that are no tensors: 1 where dropout kept the number, where the mask allows the key, at
+ * the target of each row, in a row that the loss counts; the turns of rope, and what (a, b) times
+ * `pairs` is: (-b, a). */
+enum { KEPT, ALLOWED, DERIVATIVE, TARGET, COUNTED, COS, SIN, PAIRS, TENSORS };
+static const char *const words[TENSORS] = {"kept",    "allowed", "derivative", "target",
+                                           "counted", "cos",     "sin",        "pairs"};
 
 static void add(RuleScope *scope, const char *name, RuleName means) {
     snprintf(means.name, sizeof means.name, "%s", name);
@@ -23,6 +27,25 @@ static void add_number(RuleScope *scope, const char *name, double number) {
     add(scope, name, (RuleName){.meaning = NAMES_NUMBER, .number = number});
 }
 
+/* Does the loss count a row of scores? An ignored one gets no gradient. */
+static bool counts_row(const RuledTape *tape, const RuledLine *line, int64_t row) {
+    const int64_t columns = tape->tensors[line->in[0]].columns;
+    const int64_t *begin = line->parts[0].by.begin + row * columns;
+    return begin[0] < begin[columns];
+}
+
+/* n, the number of rows that a loss counts; counted is 1 if these are all. */
+static void add_counted(const RuledTape *tape, const RuledLine *line, RuleScope *scope) {
+    if (strcmp(json_text(line->json, "op", ""), "cross_entropy") != 0 || line->num_parts == 0)
+        return;
+    const TapeTensor *x = &tape->tensors[line->in[0]];
+    const int64_t rows = x->columns > 0 ? x->size / x->columns : 0;
+    int64_t n = 0;
+    for (int64_t r = 0; r < rows; r++) n += counts_row(tape, line, r);
+    add_number(scope, "n", (double)n);
+    if (n == rows) add_number(scope, "counted", 1);
+}
+
 /* The names of the op's call; of a planted rule x0, x1, ... are its inputs, t7 a tensor, and g7 the
  * gradient of one. */
 static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *scope) {
@@ -31,6 +54,7 @@ static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *
     const TapeTensor *y = &tape->tensors[line->out];
     char name[RULE_NAME];
     scope->n = 0;
+    scope->may_define = true;
     for (int i = 0; i < 4; i++) {
         const Json *argument = json_get(line->json, arguments[i]);
         if (!argument) continue;
@@ -48,12 +72,14 @@ static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *
         snprintf(name, sizeof name, "x%d", k);
         if (line->in[k] >= 0) add(scope, name, input);
     }
+    add_number(scope, "w", 1); /* where there is none */
+    add_number(scope, "b", 0);
     add(scope, "y", (RuleName){.meaning = NAMES_OUT});
     add(scope, "dy", (RuleName){.meaning = NAMES_DY});
     if (line->num_in > 0 && line->in[0] >= 0) add(scope, "x", (RuleName){.meaning = NAMES_INPUT});
-    add(scope, "kept", (RuleName){.meaning = NAMES_TENSOR, .input = KEPT});
-    add(scope, "allowed", (RuleName){.meaning = NAMES_TENSOR, .input = ALLOWED});
-    add(scope, "derivative", (RuleName){.meaning = NAMES_TENSOR, .input = DERIVATIVE});
+    add_counted(tape, line, scope);
+    for (int i = 0; i < TENSORS; i++)
+        add(scope, words[i], (RuleName){.meaning = NAMES_TENSOR, .input = i});
     for (int t = 0; t < tape->num_tensors && scope->n < RULE_NAMES - 1; t++) {
         snprintf(name, sizeof name, "t%d", t);
         add(scope, name, (RuleName){.meaning = NAMES_TENSOR, .input = TENSORS + t});
@@ -104,18 +130,87 @@ static int put_tensor(Maker *m, int tensor, bool is_gradient) {
         m, (TreeTable){is_gradient, tensor, "", is_gradient ? x->grad : x->value, dims_of(x)});
 }
 
-/* 1 where a number of the first input moves its number of the result, or where a weight is not 0.
- */
-static int put_kept(Maker *m, const char *name) {
-    const TapeTensor *y = &m->tape->tensors[m->line->out];
-    TreeTable table = {.tensor = -1, .dims = dims_of(y)};
-    double *numbers = memory_take(&m->tape->memory, y->size, sizeof *numbers);
-    snprintf(table.name, TREE_NAME, "%s", name);
-    if (!numbers || m->line->num_parts == 0) return -1;
-    for (int64_t j = 0; j < y->size; j++)
-        numbers[j] = *name == 'a'
-                         ? y->value[j] != 0
-                         : m->line->parts[0].rows.begin[j + 1] > m->line->parts[0].rows.begin[j];
+/* Does rope turn a number and its neighbour, or numbers of both halves? A position 0 turns nothing,
+ * and says nothing. */
+static bool turns_neighbours(const RuledTape *tape, const RuledLine *line) {
+    const Jacobian *rows = &line->parts[0].rows;
+    const int64_t size = tape->tensors[line->out].size;
+    for (int64_t j = 0; j < size; j++)
+        if (rows->begin[j + 1] == rows->begin[j] + 2)
+            return rows->of[rows->begin[j] + 1].j == rows->of[rows->begin[j]].j + 1;
+    return true;
+}
+
+/* The angle by which rope turns number i of x, (..., N, D): a position, (N) or (B, N), times the
+ * speed of its pair. */
+static double angle_of(const RuledTape *tape, const RuledLine *line, int64_t i) {
+    const TapeTensor *x = &tape->tensors[line->in[0]];
+    const TapeTensor *position = &tape->tensors[line->in[1]];
+    const TapeTensor *speeds = line->in[2] < 0 ? NULL : &tape->tensors[line->in[2]];
+    const int64_t D = x->columns, c = i % D;
+    const int64_t pair = turns_neighbours(tape, line) ? c / 2 : c % (D / 2);
+    const int64_t batch = position->rank > 1 ? i / (x->size / position->shape[0]) : 0;
+    const double base = json_number(json_get(line->json, "base"));
+    const double speed = speeds ? speeds->value[pair] : pow(base, -2 * (double)pair / (double)D);
+    return position->value[batch * x->rows + i / D % x->rows] * speed;
+}
+
+/* What number a of a row adds to number b, if each pair (a, b) becomes (-b, a). */
+static double turn_of_pair(const RuledTape *tape, const RuledLine *line, int64_t a, int64_t b) {
+    const int64_t D = tape->tensors[line->in[0]].columns;
+    const bool neighbours = turns_neighbours(tape, line);
+    const int64_t apart = neighbours ? 1 : D / 2;
+    const bool is_first = neighbours ? b % 2 == 0 : b < D / 2;
+    return (a == b + apart && is_first ? -1 : 0) + (a == b - apart && !is_first ? 1 : 0);
+}
+
+static double number_of_word(const RuledTape *tape, const RuledLine *line, int word, int64_t i) {
+    const Jacobian *rows = &line->parts[0].rows;
+    const TapeTensor *x = &tape->tensors[line->in[0]];
+    const int64_t C = x->columns;
+    switch (word) {
+    case KEPT: return rows->begin[i + 1] > rows->begin[i];
+    case ALLOWED: return tape->tensors[line->out].value[i] != 0;
+    case TARGET:
+        return counts_row(tape, line, i / C) &&
+               tape->tensors[line->in[1]].value[i / C] == (double)(i % C);
+    case COUNTED: return counts_row(tape, line, i);
+    case COS: return cos(angle_of(tape, line, i));
+    case SIN: return sin(angle_of(tape, line, i));
+    default: return turn_of_pair(tape, line, i / C, i % C);
+    }
+}
+
+/* The sizes of such a table; rank -1: the line has none. */
+static Dims dims_of_word(const RuledTape *tape, const RuledLine *line, int word) {
+    Dims dims = dims_of(&tape->tensors[line->out]);
+    const Dims none = {.rank = -1};
+    const char *op = json_text(line->json, "op", "");
+    if (line->num_parts == 0) return none;
+    if (word == KEPT || word == ALLOWED) return dims;
+    dims = dims_of(&tape->tensors[line->in[0]]);
+    const int last = dims.rank - 1;
+    if (word == TARGET || word == COUNTED) {
+        if (strcmp(op, "cross_entropy") != 0 || last > 1) return none;
+        if (word == COUNTED) dims.size[last] = 1;
+        return dims;
+    }
+    if (strcmp(op, "rope") != 0) return none;
+    if (word == PAIRS) dims = (Dims){.rank = 2, .size = {dims.size[last], dims.size[last]}};
+    return dims;
+}
+
+static int put_word(Maker *m, int word) {
+    TreeTable table = {.tensor = -1, .dims = dims_of_word(m->tape, m->line, word)};
+    if (table.dims.rank < 0) return -1;
+    const int64_t size = dims_size(&table.dims);
+    for (int t = 0; t < m->tree->num_tables; t++)
+        if (strcmp(m->tree->tables[t].name, words[word]) == 0)
+            return put_table(m, m->tree->tables[t]);
+    double *numbers = memory_take(&m->tape->memory, size, sizeof *numbers);
+    if (!numbers) return -1;
+    for (int64_t i = 0; i < size; i++) numbers[i] = number_of_word(m->tape, m->line, word, i);
+    snprintf(table.name, TREE_NAME, "%s", words[word]);
     table.numbers = numbers;
     return put_table(m, table);
 }
@@ -138,6 +233,11 @@ static int put_derivative(Maker *m) {
     return put_table(m, table);
 }
 
+static bool take_own(RuledTape *tape, TreeNode *node) {
+    node->own = memory_take(&tape->memory, dims_size(&node->dims), sizeof *node->own);
+    return node->own != NULL;
+}
+
 /* All nodes of another tree; m->dy takes the place of the gradient of tensor y. */
 static int put_tree(Maker *m, const Tree *other, int y) {
     int at[TREE_NODES];
@@ -145,6 +245,7 @@ static int put_tree(Maker *m, const Tree *other, int y) {
         TreeNode node = other->nodes[i];
         const TreeTable *table = node.sign == 't' ? &other->tables[node.table] : NULL;
         node.own = NULL;
+        if (node.sign == '=' && !take_own(m->tape, &node)) return -1;
         if (table && m->dy && table->is_gradient && table->tensor == y)
             at[i] = put_tree(m, m->dy, -1);
         else if (table) at[i] = put_table(m, *table);
@@ -169,7 +270,7 @@ static int put_name(Maker *m, const RuleName *name) {
     }
     if (name->input >= TENSORS) return put_tensor(m, name->input - TENSORS, false);
     if (name->input == DERIVATIVE) return put_derivative(m);
-    return put_kept(m, name->input == KEPT ? "kept" : "allowed");
+    return put_word(m, name->input);
 }
 
 /* Sizes side by side, each 1 or that of the other, but the last few; false if they do not fit. */
@@ -200,6 +301,10 @@ static bool size_node(const Tree *tree, TreeNode *node) {
     if (node->sign == 'f') return size_function(node, a);
     node->dims = *a;
     if (node->sign == '~') return true;
+    if (node->sign == '\'' && a->rank == 1) {
+        node->dims = (Dims){.rank = 2, .size = {a->size[0], 1}};
+        return true;
+    }
     if (node->sign == '\'') {
         if (a->rank < 2) return false;
         node->dims.size[a->rank - 2] = a->size[a->rank - 1];
@@ -215,19 +320,41 @@ static bool size_node(const Tree *tree, TreeNode *node) {
     return true;
 }
 
-static bool is_one(const Tree *tree, int n) {
-    return tree->nodes[n].sign == '#' && tree->nodes[n].number == 1;
+static bool is_number(const Tree *tree, int n, double number) {
+    return tree->nodes[n].sign == '#' && tree->nodes[n].number == number;
+}
+
+static int put_formula(Maker *m, const RuleFormula *f, int n);
+
+/* A part with a name, once. */
+static int put_part(Maker *m, const RuleFormula *f, const RuleNode *from) {
+    TreeNode node = {.sign = '=', .b = -1};
+    const char *name = f->text + from->begin;
+    snprintf(node.name, TREE_NAME, "%.*s", (int)strcspn(name, " ="), name);
+    for (int i = 0; i < m->tree->n; i++)
+        if (m->tree->nodes[i].sign == '=' && strcmp(m->tree->nodes[i].name, node.name) == 0)
+            return i;
+    node.a = (short)put_formula(m, f, from->a);
+    if (node.a < 0 || m->tree->nodes[node.a].sign == 't') return node.a;
+    node.dims = m->tree->nodes[node.a].dims;
+    return take_own(m->tape, &node) ? put(m->tree, node) : -1;
 }
 
 static int put_formula(Maker *m, const RuleFormula *f, int n) {
     const RuleNode *from = &f->nodes[n];
+    if (from->sign == '=') return put_part(m, f, from);
     if (from->sign == 'n') return put_name(m, &from->value);
     if (from->sign == '#') return put_number(m->tree, from->number);
     const bool has_two = strchr("+-*/@^>M", from->sign) != NULL;
     const int a = put_formula(m, f, from->a),
               b = a >= 0 && has_two ? put_formula(m, f, from->b) : -1;
     if (a < 0 || (has_two && b < 0)) return -1;
-    if (from->sign == '*' && is_one(m->tree, a)) return b; /* "1 x" says nothing */
+    /* "1 x" says nothing, nor does "+ 0". */
+    if (from->sign == '*' && is_number(m->tree, a, 1)) return b;
+    const bool is_nothing = (from->sign == '*' && is_number(m->tree, b, 1)) ||
+                            (from->sign == '+' && is_number(m->tree, b, 0));
+    if (is_nothing) m->tree->n--; /* the number is the last node */
+    if (is_nothing) return a;
     TreeNode node = {.sign = from->sign, .a = (short)a, .b = (short)b};
     if (from->sign == 'f') node.function = rule_function(from->function);
     return size_node(m->tree, &node) ? put(m->tree, node) : -1;
@@ -291,6 +418,7 @@ static Fit fits_jacobian(RuledTape *tape, Tree *tree, const Part *p) {
     }
     const double *own = tree->tables[t].numbers;
     tree->tables[t].numbers = dy;
+    tree_compute_parts(tree);
     const bool fits = has_numbers(tree, dx, x->size, false);
     tree->tables[t].numbers = own;
     return fits ? FITS : FITS_NOT;
@@ -307,6 +435,7 @@ static bool is_flat(const Tree *tree, int n, int above) {
  * tables of 0 and 1. */
 static bool compute_own(RuledTape *tape, Tree *tree, int n, int above, bool *has_main) {
     TreeNode *node = &tree->nodes[n];
+    if (node->own) return true;
     const bool is_sum = tree_is_sum(node),
                is_main = is_sum && !*has_main && (node->sign != 'f' || n == tree->n - 1);
     if (is_main) *has_main = true;
@@ -328,6 +457,7 @@ static Fit keep(RuledTape *tape, Tree *tree, const TapeTensor *like, const doubl
     if (!fit(tree, &dims, moves)) return FITS_NOT;
     const Fit fits = part && !part->planted ? fits_jacobian(tape, tree, part) : FITS;
     if (fits != FITS) return fits;
+    tree_compute_parts(tree);
     if (!has_numbers(tree, numbers, like->size, forward)) return FITS_NOT;
     Tree *found = memory_take(&tape->memory, 1, sizeof *found);
     if (!found) return NO_MEMORY;
@@ -345,7 +475,8 @@ static Fit try_formula(Maker m, const char *text, const RuleScope *scope, const 
     tree.n = 0;
     tree.num_tables = 0;
     if (!text || !rule_parse(&f, text, scope)) return FITS_NOT;
-    if (put_formula(&m, &f, f.n - 1) < 0) return tensor_error() ? NO_MEMORY : FITS_NOT;
+    const int whole = put_formula(&m, &f, f.n - 1);
+    if (whole < 0 || whole != tree.n - 1) return tensor_error() ? NO_MEMORY : FITS_NOT;
     return keep(m.tape, &tree, like, numbers, forward, m.line->right_moves != NULL, m.part, kept);
 }
 

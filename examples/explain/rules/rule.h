@@ -47,14 +47,16 @@ typedef struct {
 /* The names of a line. */
 typedef struct {
     int n;
-    int own;    /* the first ones, which a complaint lists */
-    int lesson; /* of these the first ones: the lesson's names of the line's tensors */
+    int own;         /* the first ones, which a complaint lists */
+    int lesson;      /* of these the first ones: the lesson's names of the line's tensors */
+    bool may_define; /* a formula may begin with "z = ...;", and read z behind it */
     RuleName names[RULE_NAMES];
 } RuleScope;
 
 /* A part of a formula: a sign, its operands, and its text, from begin to end. */
 typedef struct {
-    char sign;                /* + - * / @ '; ~ is -x, # a number, f a function, n a name */
+    char sign;                /* + - * / @ ' > ^; ~ is -x, # a number, f a function, n a name, M max
+                               * of two; = a part with a name, whose text begins with the name */
     short a, b;               /* nodes; b: of a sign with two operands */
     short begin, end, column; /* column: of the sign, from 1 */
     int function;             /* of f: which */

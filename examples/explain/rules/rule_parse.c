@@ -231,12 +231,30 @@ static int add_name(Reader *r, int name, size_t n) {
     return add(r, (RuleNode){.sign = 'n', .value = *value}, begin, begin);
 }
 
+/* The part of the formula whose name is this word of n characters; -1 if there is none. */
+static int find_part(const RuleFormula *f, const char *word, int n) {
+    for (int i = 0; i < f->n; i++)
+        if (f->nodes[i].sign == '=' && strncmp(f->text + f->nodes[i].begin, word, (size_t)n) == 0 &&
+            !in_name(f->text[f->nodes[i].begin + n]))
+            return i;
+    return -1;
+}
+
+static int word_length(const char *word) {
+    int n = 0;
+    while (in_name(word[n])) n++;
+    return n;
+}
+
 static int read_name(Reader *r) {
     const int begin = r->at;
     const char *word = r->text + begin;
     size_t length;
+    int n = word_length(word);
+    const int part = find_part(r->formula, word, n);
+    if (part >= 0) r->at += n;
+    if (part >= 0) return part;
     const int found = find_name(r, &length);
-    int n = 0;
     if (found >= 0) return add_name(r, found, length);
     while (in_name(word[n]) || (word[n] == '.' && n > 0)) n++;
     const int function = find_function(word, (size_t)n);
@@ -377,6 +395,25 @@ static int read_terms(Reader *r) { return read_level(r, "+-", read_product, fals
 /* a > b: 1 where it is so, else 0 */
 static int read_sum(Reader *r) { return read_level(r, ">", read_terms, false); }
 
+/* z = a - b; of as many parts as stand there. */
+static bool read_parts(Reader *r) {
+    for (;;) {
+        next(r);
+        const int begin = r->at, n = word_length(r->text + begin);
+        const int equals = begin + n + (int)strspn(r->text + begin + n, " ");
+        if (n == 0 || r->text[equals] != '=') return true;
+        r->at = equals + 1;
+        const int part = read_sum(r);
+        if (part < 0) return false;
+        if (next(r) != ';') {
+            complain(r, "behind a part with a name stands ;");
+            return false;
+        }
+        if (add(r, (RuleNode){.sign = '=', .a = (short)part}, begin, equals) < 0) return false;
+        r->at++;
+    }
+}
+
 /* What stands after the end of a formula. */
 static void refuse_rest(Reader *r) {
     const char c = next(r);
@@ -403,6 +440,7 @@ bool rule_parse(RuleFormula *f, const char *text, const RuleScope *scope) {
     *f->complaint = '\0';
     if (strlen(text) > RULE_TEXT) rule_complain(f, RULE_TEXT, "the formula is too long");
     else if (!next(&r)) rule_complain(f, 1, "the formula is empty");
+    else if (scope->may_define && !read_parts(&r)) return false;
     else if (read_sum(&r) >= 0 && next(&r)) refuse_rest(&r);
     return !*f->complaint;
 }

@@ -24,6 +24,7 @@ int64_t dims_element(const Dims *of, const Dims *at, int64_t i) {
 }
 
 int64_t dims_turned(const Dims *dims, int64_t i) {
+    if (dims->rank < 2) return i; /* a column */
     const int64_t rows = dims->size[dims->rank - 2], columns = dims->size[dims->rank - 1];
     const int64_t panel = i / (rows * columns), r = i % (rows * columns) / rows, c = i % rows;
     return (panel * rows + c) * columns + r;
@@ -38,6 +39,7 @@ bool tree_is_sum(const TreeNode *node) {
 
 bool tree_has_sum(const Tree *tree, int n) {
     const TreeNode *node = &tree->nodes[n];
+    if (node->sign == '=') return false;
     if (node->sign == 'f' && tree_is_sum(node)) return true;
     return (node->a >= 0 && tree_has_sum(tree, node->a)) ||
            (node->b >= 0 && tree_has_sum(tree, node->b));
@@ -133,7 +135,7 @@ double tree_number(const Tree *tree, int n, int64_t i) {
     if (tree_is_sum(node)) return number_of_sum(tree, n, i);
     const Dims *of_a = &tree->nodes[node->a].dims;
     if (node->sign == '\'') return tree_number(tree, node->a, dims_turned(of_a, i));
-    if (node->sign == 'R') return tree_number(tree, node->a, i);
+    if (strchr("R=", node->sign)) return tree_number(tree, node->a, i);
     const double a = tree_number(tree, node->a, dims_element(of_a, &node->dims, i));
     if (node->sign == '~') return -a;
     if (node->sign == 'E') return a;
@@ -141,4 +143,13 @@ double tree_number(const Tree *tree, int n, int64_t i) {
     const double b =
         tree_number(tree, node->b, dims_element(&tree->nodes[node->b].dims, &node->dims, i));
     return tree_apply(node->sign, a, b);
+}
+
+void tree_compute_parts(Tree *tree) {
+    for (int n = 0; n < tree->n; n++) {
+        TreeNode *node = &tree->nodes[n];
+        if (node->sign != '=') continue;
+        const int64_t size = dims_size(&node->dims);
+        for (int64_t i = 0; i < size; i++) node->own[i] = tree_number(tree, node->a, i);
+    }
 }

@@ -40,7 +40,7 @@ typedef struct TreeTerms {
 } TreeTerms;
 
 /* A sign as in rule.h, but: t is a table, # a number, S the sum of all copies of a number, E a
- * number that is copied, R numbers row by row in another shape. */
+ * number that is copied, R numbers row by row in another shape, = a part with a name. */
 typedef struct {
     char sign;
     short a, b, table;
@@ -50,7 +50,9 @@ typedef struct {
     struct TreeTerms
         *terms; /* of J, a sum of derivatives times numbers; is_plain: all derivatives are 1 */
     bool is_plain;
-    double *own; /* the numbers of a sum inside a formula, which stands in a table of its own */
+    double *own; /* the numbers of a part, or of a sum inside a formula: it stands in a table of its
+                  * own */
+    char name[TREE_NAME]; /* of a part */
 } TreeNode;
 
 typedef struct {
@@ -73,7 +75,10 @@ double tree_number(const Tree *tree, int n, int64_t i);
 double tree_apply(char sign, double a, double b);
 double tree_function(const char *function, double x);
 
-/* Does it add up rows: sum, mean, max? */
+/* Computes the numbers of all parts with a name once more. */
+void tree_compute_parts(Tree *tree);
+
+/* Does it add up rows: sum, mean, max? What a part adds up stands elsewhere. */
 bool tree_is_sum(const TreeNode *node);
 bool tree_has_sum(const Tree *tree, int n);
 

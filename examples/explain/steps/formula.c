@@ -227,7 +227,7 @@ static void add_factor(Formula *f, double number, const char *note) {
  * too. */
 typedef struct {
     const Plan *plan;
-    const Tree *tree;
+    Tree *tree;
     const Unit *unit; /* names of results inside it become their formulas; NULL */
     Formula *f;
     bool only_title;
@@ -247,6 +247,52 @@ static void lay_sign(const Layout *l, const char *text, const char *note, const 
     else sign(l->f, text, note, shown);
 }
 
+/* The tensor of the step with as many numbers, or rows, as a table has that is no tensor. */
+static const TapeTensor *like_of(const Layout *l, const Dims *dims, bool is_row) {
+    const Part *part = l->f->part;
+    int tensors[TREE_TABLES + 2], n = 0;
+    if (part) tensors[n++] = is_row ? part->x : part->y;
+    if (part) tensors[n++] = is_row ? part->y : part->x;
+    for (int t = 0; t < l->tree->num_tables; t++)
+        if (l->tree->tables[t].tensor >= 0) tensors[n++] = l->tree->tables[t].tensor;
+    for (int i = 0; i < n; i++) {
+        const TapeTensor *x = &l->plan->tape.tensors[tensors[i]];
+        if (x->size == dims_size(dims) * (is_row ? x->columns : 1)) return x;
+    }
+    return NULL;
+}
+
+static bool is_0_or_1(const double *numbers, int64_t size) {
+    for (int64_t i = 0; i < size; i++)
+        if (numbers[i] != 0 && numbers[i] != 1) return false;
+    return true;
+}
+
+/* A table that is no tensor, by a word or a formula: of one number for each row, or of as many
+ * numbers as a tensor. Any other is only named. The title has its name already. */
+static Item *lay_own_table(const Layout *l, const char *name, const Dims *dims,
+                           const double *numbers, bool is_sum) {
+    const bool is_row = dims->rank > 0 && dims->size[dims->rank - 1] == 1 && is_sum;
+    const TapeTensor *like = like_of(l, dims, is_row);
+    if (!like) {
+        char *text = add(l->f, ITEM_SIGN, name, "")->text, *to = text;
+        for (const char *c = text; *c; c++) /* a sign has no backquotes */
+            if (*c != '`') *to++ = *c;
+        *to = '\0';
+        return NULL;
+    }
+    Item *item = add(l->f, is_row ? ITEM_SUM : ITEM_DERIVATIVE, name, "");
+    item->like = like;
+    item->numbers = numbers;
+    item->size = dims_size(dims);
+    item->format = format_of(numbers, item->size);
+    item->is_word = true;
+    item->is_small = !is_row && is_0_or_1(numbers, item->size) && strcmp(name, "derivative") != 0;
+    if (item->is_small) strcpy(item->note, "1 or 0");
+    if (!is_row) item->part = l->f->part;
+    return item;
+}
+
 static void lay_table(const Layout *l, const TreeTable *table, int least, bool turned) {
     char name[NAME_TEXT];
     const TapeTensor *x = table->tensor < 0 ? NULL : &l->plan->tape.tensors[table->tensor];
@@ -255,14 +301,8 @@ static void lay_table(const Layout *l, const TreeTable *table, int least, bool t
     if (inside >= 0) title_nested(l->plan, l->unit, inside, least, l->f);
     else if (!x && l->only_title) put_text(l->f->title, FORMULA_TEXT, "`%s`", table->name);
     else if (!x) {
-        const Part *part = l->f->part;
-        const int like =
-            dims_size(&table->dims) == l->plan->tape.tensors[part->y].size ? part->y : part->x;
-        Item *item =
-            add_word_table(l->f, ITEM_DERIVATIVE, &l->plan->tape.tensors[like], table->numbers,
-                           table->name, *table->name == 'd' ? "" : "1 or 0");
-        item->is_small = *table->name != 'd';
-        item->part = part;
+        put_text(l->f->title, FORMULA_TEXT, "`%s`", table->name);
+        lay_own_table(l, table->name, &table->dims, table->numbers, false);
     } else if (l->only_title) {
         if (table->is_gradient) name_of_gradient(l->plan, table->tensor, turned, name);
         else name_of_tensor(l->plan, table->tensor, turned, name);
@@ -305,47 +345,36 @@ static const char *note_of_sum(const Tree *tree, const TreeNode *node) {
     return is_mean ? "weighted mean" : "";
 }
 
-/* A sum, or a table of 0 and 1, that stands in a table of its own. */
-static void lay_own(const Layout *l, int n) {
-    const TreeNode *node = &l->tree->nodes[n];
+/* What a part is: "(x - m) / sqrt(v + 1e-05)". */
+static void lay_inside(const Layout *l, int n, char text[NAME_TEXT]) {
     Layout inside = *l;
     inside.only_title = true;
     const size_t used = strlen(l->f->title);
-    const bool is_row =
-        node->dims.rank > 0 && node->dims.size[node->dims.rank - 1] == 1 && node->sign == 'f';
-    TreeNode *own = (TreeNode *)node;
-    double *numbers = own->own;
-    own->own = NULL;
-    lay(&inside, n, 3, false);
-    own->own = numbers;
-    if (l->only_title) return;
+    lay(&inside, n, 0, false);
+    snprintf(text, NAME_TEXT, "%.*s", NAME_TEXT - 1, l->f->title + used);
+    l->f->title[used] = '\0';
+}
+
+/* A part, a sum, or a table of 0 and 1, that stands in a table of its own. */
+static void lay_own(const Layout *l, int n) {
+    TreeNode *node = &l->tree->nodes[n];
     char name[NAME_TEXT];
-    snprintf(name, NAME_TEXT, "%.*s", NAME_TEXT - 1,
-             l->f->title + used); /* its names stand in backquotes */
-    const int like = l->f->part ? l->f->part->y : 0;
-    if (!is_row && dims_size(&node->dims) != l->plan->tape.tensors[like].size) {
-        char *to = name; /* a sign has no backquotes */
-        for (const char *c = name; *c; c++)
-            if (*c != '`') *to++ = *c;
-        *to = '\0';
-        add(l->f, ITEM_SIGN, name, "");
-        return;
-    }
-    Item *item = add(l->f, is_row ? ITEM_SUM : ITEM_DERIVATIVE, name,
-                     is_row ? note_of_sum(l->tree, node) : "1 or 0");
-    const Part *part = l->f->part;
-    const int of_part = part && node->sign == 'f' ? part->x : like;
-    item->like = &l->plan->tape.tensors[of_part];
-    item->numbers = numbers;
-    item->size = dims_size(&node->dims);
-    item->format = format_of(numbers, item->size);
-    for (int i = 0; is_row && i < l->f->count; i++) /* as the gradient beside it */
+    double *numbers = node->own;
+    node->own = NULL;
+    if (node->sign == '=') snprintf(name, NAME_TEXT, "`%s`", node->name);
+    else lay_inside(l, n, name); /* its names stand in backquotes */
+    title(l->f, name);
+    Item *item =
+        l->only_title ? NULL : lay_own_table(l, name, &node->dims, numbers, node->sign != '>');
+    if (item && node->sign == '=') lay_inside(l, node->a, item->note);
+    else if (item && item->of == ITEM_SUM)
+        snprintf(item->note, NOTE_TEXT, "%s", note_of_sum(l->tree, node));
+    node->own = numbers;
+    if (!item) return;
+    item->node = n;
+    for (int i = 0; item->of == ITEM_SUM && i < l->f->count; i++) /* as the gradient beside it */
         if (l->f->items[i].of == ITEM_GRADIENT && i != l->f->main)
             item->format = l->f->items[i].format;
-    item->is_word = true;
-    item->is_small = !is_row;
-    item->node = n;
-    if (!is_row) item->part = l->f->part;
 }
 
 static void lay_larger(const Layout *l, const TreeNode *node, bool turned) {
@@ -378,7 +407,7 @@ static void lay_number(const Layout *l, double x) {
     char text[NUMBER_TEXT], root[40] = "";
     const double square = round(1 / (x * x));
     constant_text(x, text);
-    if (square > 1 && fabs(x) < 1 && is_near(x * x * square, 1) && strlen(text) > 4)
+    if (square > 1 && square < 1e5 && is_near(x * x * square, 1) && strlen(text) > 4)
         snprintf(root, sizeof root, "1 / sqrt(%g)", square);
     if (l->only_title) title(l->f, text);
     else sign_number(l->f, x, text, root, text);
@@ -462,9 +491,27 @@ static void lay(const Layout *l, int n, int least, bool turned) {
     if (brackets) lay_sign(l, ")", "", ")");
 }
 
-static void lay_tree(const Plan *plan, const Tree *tree, Formula *f) {
+/* Behind the formula stand the parts of its parts, and what arrives, if only a part reads it. */
+static void lay_tree(const Plan *plan, Tree *tree, Formula *f) {
     const Layout l = {plan, tree, NULL, f, false};
     lay(&l, tree->n - 1, 0, false);
+    const size_t used = strlen(f->title);
+    for (int n = tree->n - 1; n >= 0; n--) {
+        bool is_there = tree->nodes[n].sign != '=';
+        for (int i = 0; i < f->count; i++) is_there = is_there || f->items[i].node == n;
+        if (is_there) continue;
+        sign(f, "with", "", "");
+        lay_own(&l, n);
+    }
+    for (int t = 0; t < tree->num_tables; t++) {
+        bool is_there = !tree->tables[t].is_gradient;
+        for (int i = 0; i < f->count; i++)
+            is_there = is_there || f->items[i].numbers == tree->tables[t].numbers;
+        if (is_there) continue;
+        sign(f, "with", "", "");
+        lay_table(&l, &tree->tables[t], 0, false);
+    }
+    f->title[used] = '\0';
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
@@ -568,7 +615,10 @@ static void make_call(const Plan *plan, const RuledLine *line, Formula *f) {
 }
 
 bool is_in_line(const RuledLine *line) {
-    return line->tree && !tree_has_sum(line->tree, line->tree->n - 1);
+    const Tree *tree = line->tree;
+    bool has_parts = false;
+    for (int n = 0; tree && n < tree->n; n++) has_parts = has_parts || tree->nodes[n].sign == '=';
+    return tree && (has_parts || !tree_has_sum(tree, tree->n - 1));
 }
 
 void formula_of_line(const Plan *plan, const RuledLine *line, Formula *f) {

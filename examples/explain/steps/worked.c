@@ -129,12 +129,18 @@ static double walk_term(Walk *k, int n, int64_t i, int64_t t) {
     return x * walk(k, node->b, b, 2);
 }
 
+/* Of a product with pairs those with 0 are left out, too. */
 static bool counts_term(const Tree *tree, int n, int64_t i, int64_t t) {
     bool counts = true;
     int64_t a, b;
-    if (tree->nodes[n].sign != 'f') return true;
+    const TreeNode *node = &tree->nodes[n];
+    if (node->sign != 'f' && node->sign != '@') return true;
     tree_term(tree, n, i, t, &a, &b);
-    said_of(tree, tree->nodes[n].a, a, &counts);
+    if (b < 0) said_of(tree, node->a, a, &counts);
+    else if (tree->nodes[node->b].sign == 't') {
+        const TreeTable *table = &tree->tables[tree->nodes[node->b].table];
+        counts = strcmp(table->name, "pairs") != 0 || table->numbers[b] != 0;
+    }
     return counts;
 }
 
@@ -316,12 +322,12 @@ static Tree *tree_of_addition(Plan *plan, const Formula *f) {
 }
 
 /* Is a sum of a line that is no table short enough to stand there? */
-static bool has_short_sums(const Tree *tree) {
-    for (int n = 0; n < tree->n; n++)
-        if (tree->nodes[n].sign == 'f' && tree_is_sum(&tree->nodes[n]) &&
-            tree_terms(tree, n) > MOST_POWERS)
-            return false;
-    return true;
+static bool has_short_sums(const Tree *tree, int n) {
+    const TreeNode *node = &tree->nodes[n];
+    if (node->sign == '=') return true;
+    if (node->sign == 'f' && tree_is_sum(node) && tree_terms(tree, n) > MOST_POWERS) return false;
+    return (node->a < 0 || has_short_sums(tree, node->a)) &&
+           (node->b < 0 || has_short_sums(tree, node->b));
 }
 
 static void recipe_forward(Plan *plan, const Step *step, Recipe *r) {
@@ -332,10 +338,18 @@ static void recipe_forward(Plan *plan, const Step *step, Recipe *r) {
     if (step->kind == RULE_MOVE) {
         r->tree = tree_of_moves(plan, unit, unit->name ? unit->moves : line->right_moves);
         r->after = ", moved";
-    } else if (line->tree) r->tree = has_short_sums(line->tree) ? line->tree : NULL;
+    } else if (line->tree)
+        r->tree = has_short_sums(line->tree, line->tree->n - 1) ? line->tree : NULL;
     else if (line->num_parts == 1 && is_linear(plan, line))
         r->tree = tree_of_jacobian(plan, &line->parts[0].rows, plan->tape.tensors[line->out].size,
                                    line->parts[0].x, false);
+}
+
+/* Has a table of its own a line? A largest number is no sum. (The other tables have node 0, which
+ * is a leaf.) */
+static bool has_line(const TreeNode *node) {
+    return node->sign == '=' ||
+           (node->sign == 'f' && tree_is_sum(node) && strcmp(node->function, "max") != 0);
 }
 
 void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
@@ -351,9 +365,8 @@ void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
         if (part->kind == RULE_MOVE) r->after = ", moved back";
     }
     for (int i = 0; r->tree && i < f->count && r->num_sums < MOST_SUMS; i++)
-        if (f->items[i].of == ITEM_SUM &&
-            strcmp(r->tree->nodes[f->items[i].node].function, "max") != 0)
-            r->sums[r->num_sums++] = i; /* a largest number is no sum */
+        if (f->items[i].numbers && has_line(&r->tree->nodes[f->items[i].node]))
+            r->sums[r->num_sums++] = i;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -429,9 +442,11 @@ static void print_call(Walk *k, const Worked *w) {
 /* The tree, or the inside of a table of sums. */
 static double walk_all(Walk *k, const Recipe *r, int sum, int64_t i) {
     if (sum < 0) return walk(k, k->tree->n - 1, i, 0);
-    const int n = k->f->items[r->sums[sum]].node;
+    int n = k->f->items[r->sums[sum]].node;
+    if (k->tree->nodes[n].sign == '=') n = k->tree->nodes[n].a;
     const TreeNode *node = &k->tree->nodes[n];
     const bool is_mean = node->sign == 'f' && strcmp(node->function, "mean") == 0;
+    if (!tree_is_sum(node)) return walk(k, n, i, 0);
     if (is_mean) put(k, "(");
     const double x = walk_sum(k, n, i);
     if (is_mean) put(k, ") / ");
@@ -452,8 +467,8 @@ void worked_of(Plan *plan, const Step *step, Formula *f, const Recipe *r, int su
                             tree_has_sum(r->tree, r->tree->n - 1);
     const bool asks_line = step->phase == STEP_FORWARD && sum < 0 && (!r->tree || is_softmax);
     const bool is_value =
-        r->tree &&
-        (!is_softmax || is_near(tree_number(r->tree, r->tree->n - 1, i), step->numbers[i]));
+        r->tree && (sum >= 0 || !is_softmax ||
+                    is_near(tree_number(r->tree, r->tree->n - 1, i), step->numbers[i]));
     if (asks_line && count_sources(r->line, i) == 0) note_unmoved(plan, r->line, i, w->note);
     else if (is_value) walk_all(&k, r, sum, i);
     else if (step->phase == STEP_FORWARD) read_call(plan, f, r, i, w);

@@ -11,7 +11,7 @@
 #include "formula.h"
 
 enum { MOST_TERMS = 12 /* of a sum; of one with more than 14, the first 12 */ };
-enum { WORKED_ELEMENTS = 120, FORM_TEXT = 400, MOST_SUMS = 4 };
+enum { WORKED_ELEMENTS = 120, FORM_TEXT = 400, MOST_SUMS = 8 };
 
 /* What the numbers of a step have in common. */
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
     const char *after;     /* ", moved": stands behind the terms; or "" */
     const RuledLine *line; /* forward */
     char op[NAME_TEXT];
-    int num_sums; /* tables of sums in the formula: their items */
+    int num_sums; /* tables of sums, and of parts, in the formula: their items */
     int sums[MOST_SUMS];
 } Recipe;
 

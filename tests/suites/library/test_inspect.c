@@ -52,8 +52,14 @@ TEST(a_line_has_its_number) {
     static const struct {
         const char *op, *argument;
         double number;
-    } lines[] = {{"scale", "s", 3},      {"clamp_min", "s", -0.5},         {"exp", NULL, 0},
-                 {"dropout", "p", 0.25}, {"masked_softmax", "scale", 0.5}, {"softmax", NULL, 0}};
+    } lines[] = {{"scale", "s", 3},
+                 {"clamp_min", "s", -0.5},
+                 {"exp", NULL, 0},
+                 {"dropout", "p", 0.25},
+                 {"masked_softmax", "scale", 0.5},
+                 {"softmax", NULL, 0},
+                 {"layer_norm", "eps", 0.125},
+                 {"rms_norm", "eps", 0.5}};
     Tensor *x = LEAF(SHAPE(1, 2, 2), 1, 2, 3, 4);
     TapeLine line;
     ck_assert(tape_begin());
@@ -63,7 +69,9 @@ TEST(a_line_has_its_number) {
     ag_dropout(x, 0.25);
     ag_attention_weights(x, 0.5, (AttentionMask){0}, 1);
     ag_softmax(x, 1);
-    for (int i = 0; i < 6; i++) {
+    ag_layer_norm(x, NULL, NULL, 0.125);
+    ag_rms_norm(x, NULL, 0.5);
+    for (int i = 0; i < COUNT(lines); i++) {
         ck_assert(tape_line(i, &line));
         ck_assert_str_eq(line.op, lines[i].op);
         ck_assert_pstr_eq(line.argument, lines[i].argument);
