@@ -14,6 +14,7 @@
 #include "exercises/marker/process.h"
 #include "exercises/marker/results.h"
 #include "exercises/marker/submission.h"
+#include "exercises/marker/texts.h"
 
 #include "../tensor/tensor.h"
 
@@ -418,7 +419,7 @@ int main(int argc, char **argv) {
     if (scratch) file = scratch;
     check_flags(numbers);
     diagnosis_hides_numbers = no_numbers;
-    if (!points_are_read(sentence, sizeof sentence)) {
+    if (!points_are_read(text_named("points.txt"), sentence, sizeof sentence)) {
         fprintf(stderr, "exercises: %s\n", sentence);
         return 1;
     }

@@ -2,59 +2,61 @@
  * part of them to each output: "matmul_backward 10 da 5 db 5". */
 #include "points.h"
 
-#include "texts.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The line of this title, behind it: "10 da 5 db 5"; "" if there is none. */
+static const char *all_lines = ""; /* points.txt */
+
+/* The line of this title, behind it: " 10 da 5 db 5"; "" if there is none. */
 static const char *line_of(const char *title) {
     const size_t n = strlen(title);
-    for (const char *at = text_named("points.txt"); *at; at += *at == '\n') {
+    for (const char *at = all_lines; *at; at += *at == '\n') {
         if (strncmp(at, title, n) == 0 && at[n] == ' ') return at + n;
         at += strcspn(at, "\n");
     }
     return "";
 }
 
-int points_of(const Exercise *e) {
-    const char *line = line_of(exercise_title(e));
-    return *line ? atoi(line) : 1;
+typedef struct {
+    int all, output[MOST_ARRAYS]; /* -1: the line names it not */
+    bool can_be_read;
+} Worth;
+
+/* "10"; -1 if it is no number. */
+static int number(const char *word) {
+    if (!word || strspn(word, "0123456789") != strlen(word) || strlen(word) > 6) return -1;
+    return atoi(word);
 }
 
-/* The points of an output; -1 if the line names it not. */
-static int points_of_output(const Exercise *e, const char *output) {
+static Worth worth_of(const Exercise *e) {
+    Worth worth = {.all = 1, .can_be_read = true};
+    const char *at = line_of(exercise_title(e));
     char line[256], *next;
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(line_of(exercise_title(e)), "\n"),
-             line_of(exercise_title(e)));
-    strtok_r(line, " ", &next);
+    int sum = 0, named = 0;
+    for (int k = 0; k < MOST_ARRAYS; k++) worth.output[k] = -1;
+    if (!*at) return worth;
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    worth.all = number(strtok_r(line, " ", &next));
     for (char *word = strtok_r(NULL, " ", &next); word; word = strtok_r(NULL, " ", &next)) {
-        const char *points = strtok_r(NULL, " ", &next);
-        if (strcmp(word, output) == 0 && points) return atoi(points);
-    }
-    return -1;
-}
-
-/* The outputs of a line and their points: all are there, and the sum is right. */
-static bool is_whole_line(const Exercise *e) {
-    const char *line = line_of(exercise_title(e));
-    int named = 0, sum = 0, words = 0;
-    for (const char *at = line + strspn(line, " "); *at && *at != '\n'; at += strspn(at, " ")) {
-        at += strcspn(at, " \n");
-        words++;
-    }
-    for (int i = 0; exercise_array(e, i); i++) {
-        const int points = points_of_output(e, exercise_array(e, i)->name);
-        if (points < 0 || !is_output(exercise_array(e, i))) continue;
+        const int points = number(strtok_r(NULL, " ", &next));
+        int k = 0;
+        while (exercise_array(e, k) && strcmp(exercise_array(e, k)->name, word) != 0) k++;
+        const bool names = exercise_array(e, k) && is_output(exercise_array(e, k));
+        if (!names || points < 0 || worth.output[k] >= 0) worth.can_be_read = false;
+        if (names) worth.output[k] = points;
         named++;
         sum += points;
     }
-    return words == 1 + 2 * named && (named == 0 || sum == points_of(e)) && points_of(e) >= 0;
+    if (worth.all < 0 || (named && sum != worth.all)) worth.can_be_read = false;
+    return worth;
 }
 
-bool points_are_read(char *sentence, size_t size) {
-    for (const char *at = text_named("points.txt"); *at; at += *at == '\n') {
+int points_of(const Exercise *e) { return worth_of(e).all; }
+
+bool points_are_read(const char *text, char *sentence, size_t size) {
+    all_lines = text;
+    for (const char *at = text; *at; at += *at == '\n') {
         const int length = (int)strcspn(at, "\n"), word = (int)strcspn(at, " \n");
         const Exercise *e = NULL;
         for (int i = 0; exercise_at(i) && !e; i++) {
@@ -62,10 +64,11 @@ bool points_are_read(char *sentence, size_t size) {
             if ((int)strlen(title) == word && memcmp(title, at, (size_t)word) == 0)
                 e = exercise_at(i);
         }
-        if (length && (!e || !is_whole_line(e))) {
+        const bool once = e && line_of(exercise_title(e)) == at + word;
+        if (length && !(once && worth_of(e).can_be_read)) {
             snprintf(sentence, size,
-                     "points.txt: \"%.*s\": a line is an exercise, its points, and perhaps outputs "
-                     "with theirs, whose sum these are: matmul_backward 10 da 5 db 5",
+                     "points.txt: \"%.*s\": a line is an exercise, once, its points, and perhaps "
+                     "outputs with theirs, whose sum these are: matmul_backward 10 da 5 db 5",
                      length, at);
             return false;
         }
@@ -85,15 +88,15 @@ static bool is_right_everywhere(const Marking *marking, int output) {
 
 int points_for(const Marking *marking) {
     const Exercise *e = marking->exercise;
+    const Worth worth = worth_of(e);
     int points = 0;
     bool all = true;
-    if (marking->mark.kind == MARK_RIGHT) return points_of(e);
+    if (marking->mark.kind == MARK_RIGHT) return worth.all;
     if (marking->mark.kind != MARK_WRONG) return 0;
     for (int i = 0; exercise_array(e, i); i++) {
         if (!is_output(exercise_array(e, i))) continue;
-        const int its = points_of_output(e, exercise_array(e, i)->name);
         const bool right = is_right_everywhere(marking, i);
-        if (its > 0 && right) points += its;
+        if (worth.output[i] > 0 && right) points += worth.output[i];
         all = all && right;
     }
     return all ? 0 : points; /* something else is wrong: the memory of 14 */

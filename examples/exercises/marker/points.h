@@ -4,8 +4,9 @@
 
 #include "marking.h"
 
-/* Is each line of points.txt that of an exercise and of its outputs? False with a sentence. */
-bool points_are_read(char *sentence, size_t size);
+/* Takes the lines of points.txt: is each that of an exercise and of its outputs? False with a
+ * sentence. */
+bool points_are_read(const char *text, char *sentence, size_t size);
 /* The most; 1 if points.txt does not name the exercise. */
 int points_of(const Exercise *e);
 /* Of a mark: all if it is right; if it is wrong, those of the outputs that are right. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../../examples/exercises/marker/marking.h"
+#include "../../../examples/exercises/marker/points.h"
 #include "../common.h"
 
 enum { EXERCISES = 16, ANSWERS = 128, TEXT = 1 << 19 };
@@ -209,6 +210,35 @@ TEST(there_are_enough_answers) {
         ck_assert_int_ge(right_ones, 3);
     }
     ck_assert_int_ge(nameless, 12);
+}
+
+static void expect_points(const char *lines, bool are_read) {
+    char sentence[SENTENCE_SIZE] = "";
+    ck_assert_msg(points_are_read(lines, sentence, sizeof sentence) == are_read, "%s: %s", lines,
+                  sentence);
+    ck_assert(are_read || strncmp(sentence, "points.txt: \"", 13) == 0);
+}
+
+/* A line that cannot be read is refused, and not taken as 0 points. */
+TEST(points) {
+    static const char *const refused[] = {"03_product",
+                                          "03_product ten",
+                                          "03_product 1.5",
+                                          "03_product -1",
+                                          "product 4",
+                                          "3_product 4",
+                                          "03_product 4 da",
+                                          "03_product 4 da 4 da 0",
+                                          "03_product 4 da 1",
+                                          "03_product 4 a 4",
+                                          "03_product 4 dc 4",
+                                          "03_product 4 4",
+                                          "03_product 4\n03_product 4"};
+    for (size_t i = 0; i < COUNT(refused); i++) expect_points(refused[i], false);
+    expect_points("01_scale 0\n\n03_product 4 da 1 db 3\nmodel 7", true);
+    ck_assert_int_eq(points_of(exercise(1)), 0);
+    ck_assert_int_eq(points_of(exercise(2)), 1);
+    ck_assert_int_eq(points_of(exercise(3)), 4);
 }
 
 int main(void) {
