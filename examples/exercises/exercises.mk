@@ -59,7 +59,8 @@ UPLOADED   = Makefile tensor autograd nn examples tests/tests.mk tests/core.mk t
 handout: ## the assignment for students, build/attention-assignment.zip
 	@sh tests/tools/have zip
 	@mkdir -p $(BUILD); rm -f $(BUILD)/attention-assignment.zip
-	@zip -qj $(BUILD)/attention-assignment.zip $(addprefix $(FORMS)/,attention.c check.h handout.html)
+	@awk -f $(dir $(EDITS))handout.awk $(dir $(EDITS))points.txt $(FORMS)/handout.html >$(BUILD)/handout.html
+	@zip -qj $(BUILD)/attention-assignment.zip $(addprefix $(FORMS)/,attention.c check.h) $(BUILD)/handout.html
 	@echo '$(BUILD)/attention-assignment.zip: attention.c, check.h and handout.html'
 gradescope: ## its autograder, build/attention-autograder.zip
 	@sh tests/tools/have zip
