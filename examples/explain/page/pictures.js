@@ -18,7 +18,7 @@ const raised = text => text.replace(/\^(\d+)/g, (_, n) => superscript(n));
 /* A sign between tables, in the letters of a keyboard or in the page's own. */
 const pageSigns = { x: "×", "-": "−", "->": "→", "<-": "←", ".": "·" };
 const sign = (op, note) => ({ op, note });
-const signOf = text => pageSigns[text] || raised(plain(text).replace(/^x /, "× ").replace(/^-(?=\d)/, "−"));
+const signOf = text => pageSigns[text] || raised(plain(text).replace(/^x /, "× ").replace(/-(?=[ \d])/g, "−"));
 const noteOf = note => (note ? prose(note.replace(" . ", " · ")) : "");
 
 function pictureOf(step) {
@@ -32,7 +32,7 @@ function pictureOf(step) {
     const terms = i => termsOf(step, views, step.form, step.cells ? step.cells[i] : i, Number(step.more?.[i] || 0));
     return {
         main, terms, part: step.part, items: items.filter(({ isHidden }) => !isHidden), rule: titleOf(step),
-        moves: step.rule === "move" ? main.numbers.flatMap((_, i) =>
+        moves: step.moves ? main.numbers.flatMap((_, i) =>
             terms(i).filter(term => term.key).map(({ key }) => [key, main.key(i)])) : null,
         rowOf: step.rows ? i => Math.floor(i / C) % main.t.rows : null,
         sums: (step.sums || []).map(({ item, form, cells, more }) => ({ view: views[item], terms: n =>

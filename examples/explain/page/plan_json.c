@@ -118,12 +118,6 @@ static void write_tensor(Writer *w, int t) {
     putc('}', w->file);
 }
 
-static const char *const rule_names[] = {[RULE_GENERAL] = "general",
-                                         [RULE_MOVE] = "move",
-                                         [RULE_PRODUCT] = "product",
-                                         [RULE_SOFTMAX] = "softmax",
-                                         [RULE_EACH] = "each"};
-
 /* A nudge is predicted by derivatives, if they stand in no table; and a question can ask for their
  * number. */
 static bool wants_derivatives(const Plan *plan, const Part *part, bool in_fold) {
@@ -133,8 +127,7 @@ static bool wants_derivatives(const Plan *plan, const Part *part, bool in_fold) 
             json_integer(question, "input", -1) == part->k)
             return true;
     const TapeTensor *x = &plan->tape.tensors[part->x];
-    const bool is_each = part->kind == RULE_EACH && !part->copies && x->parts == 1;
-    return !in_fold && (part->factor != 0 || is_each);
+    return !in_fold && (part->factor != 0 || (goes_by_numbers(part) && x->parts == 1));
 }
 
 /* Column by column: [j,J,j,J,...] */
@@ -421,10 +414,8 @@ static void write_step(Writer *w, int s) {
         return;
     }
     if (step->unit >= 0) fprintf(w->file, ",\"unit\":%d,\"tensor\":%d", step->unit, step->tensor);
-    if (step->part)
-        fprintf(w->file, ",\"part\":%d,\"rule\":\"%s\"", number_of_part(plan, step),
-                step->part->is_odd ? "odd" : rule_names[step->part->kind]);
-    else if (step->kind == RULE_MOVE) fprintf(w->file, ",\"rule\":\"move\"");
+    if (step->part) fprintf(w->file, ",\"part\":%d", number_of_part(plan, step));
+    if (step->moves) fprintf(w->file, ",\"moves\":true");
     if (step->unit >= 0)
         fprintf(w->file, ",\"%s\":%lld", step->is_said ? "look" : "most", (long long)step->look);
     formula_of(plan, step, &f);

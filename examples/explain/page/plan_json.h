@@ -18,12 +18,10 @@
  *
  * A step has, where they say something:
  *
- *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward, add, twice, sgd
- *                                or card
- *     key                        it is a key step
- *     lines                      of the card: the name of a gradient, "forward" what it comes back
- *                                through, and why its formula is as it is
- *     part, rule                 the number of its part in the unit, and the kind of its rule
+ *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward, add, twice,
+ * sgd or card key                        it is a key step lines                      of the card:
+ * the name of a gradient, "forward" what it comes back through, and why its formula is as it is
+ *     part, moves                the number of its part in the unit; it only moves numbers
  *     look, most                 the element that the lesson's text is about; else the largest
  *     title, text, sentence      names between backquotes; text, if it is not what the lesson says
  *                                at this name; sentence holds no number

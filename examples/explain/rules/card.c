@@ -54,12 +54,10 @@ static void say_part(const Plan *plan, const Part *part, bool turned, char why[C
     const TreeNode *top = part->tree ? &part->tree->nodes[part->tree->n - 1] : NULL;
     const TreeNode *by = top && top->sign == '*' ? &part->tree->nodes[top->a] : NULL;
     const RuledLine *line = &plan->tape.lines[part->line];
-    const bool is_factor =
-        line->product.P > 0 && (part->k == line->product.a || part->k == line->product.b);
     name_of_tensor(plan, part->y, false, y);
     constant_text(by && by->sign == '#' ? by->number : 1, factor);
-    if (is_factor) say_product(plan, line, part->k, turned, why);
-    else if (part->kind == RULE_SOFTMAX)
+    if (is_factor(line, part->k)) say_product(plan, line, part->k, turned, why);
+    else if (part->factor != 0)
         say(why, "where one number of `%s` rises, the others of its row sink", y);
     else if (part->copies) say(why, "used again and again: its terms are added");
     else if (top && (top->sign == 't' || (by && by->sign == '#')))

@@ -1,7 +1,6 @@
-/* rules.c - a tape as arrays, and the kinds of its rules: see rules.h.
+/* rules.c - a tape as arrays: see rules.h.
  *
- * The sections: memory, tensors, Jacobians, products, softmax, turns, number by number, moves,
- * reading. */
+ * The sections: memory, tensors, Jacobians, products, moves, reading. */
 #include "rules.h"
 
 #include "rows.h"
@@ -80,6 +79,14 @@ int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j) {
 
 bool is_float32(const TapeTensor *x) {
     return strcmp(json_text(x->json, "type", ""), "float32") == 0;
+}
+
+bool is_factor(const RuledLine *line, int k) {
+    return line->product.P > 0 && (k == line->product.a || k == line->product.b);
+}
+
+bool goes_by_numbers(const Part *part) {
+    return part->tree && !part->moves && !part->copies && tree_goes_by_numbers(part->tree);
 }
 
 /* Numbers of float32 that should be equal are rounded differently. */
@@ -169,7 +176,7 @@ bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
     p->copies = false;
     p->is_odd = false;
     p->factor = 0;
-    p->kind = p->tree ? RULE_EACH : RULE_GENERAL;
+    p->moves = false;
     return true;
 }
 
@@ -204,17 +211,7 @@ static bool is_linear_in_dy(const RuledTape *tape, const Part *p) {
     return true;
 }
 
-/* ---- kinds ----------------------------------------------------------------------------------- */
-
-/* Without signs and factors that are numbers. */
-static const TreeNode *bare(const Tree *tree) {
-    const TreeNode *node = &tree->nodes[tree->n - 1];
-    for (;;) {
-        const bool by_number = node->sign == '*' && tree->nodes[node->a].sign == '#';
-        if (!by_number && !strchr("~SE", node->sign)) return node;
-        node = &tree->nodes[by_number ? node->b : node->a];
-    }
-}
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* A tree of two tables, one of them perhaps transposed: their inputs. */
 static int factor_of(const RuledTape *tape, const RuledLine *line, int n, bool *flipped) {
@@ -252,16 +249,13 @@ static double scale_of(const RuledLine *line) {
     return scale ? json_number(scale) : 1;
 }
 
-static void find_kind(RuledTape *tape, const RuledLine *line, Part *p) {
+static void describe(const RuledTape *tape, const RuledLine *line, Part *p) {
     const bool is_wrong = p->planted && strcmp(json_text(p->planted, "verdict", ""), "wrong") == 0;
     p->copies = is_broadcast(&tape->tensors[p->x], &tape->tensors[p->y], p);
     p->is_odd = is_wrong && !is_linear_in_dy(tape, p);
     const bool is_ruled = p->planted || (p->tree && tree_has_sum(p->tree, p->tree->n - 1));
     p->factor = p->k == 0 && is_ruled ? scale_of(line) : 0;
-    p->kind = p->tree ? RULE_EACH : RULE_GENERAL;
-    if (p->tree && tree_has_sum(p->tree, p->tree->n - 1) && p->factor != 0) p->kind = RULE_SOFTMAX;
-    else if (p->tree && bare(p->tree)->sign == '@') p->kind = RULE_PRODUCT;
-    if (line->moves && !p->copies) p->kind = RULE_MOVE;
+    p->moves = line->moves && !p->copies;
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
@@ -340,7 +334,7 @@ static bool reads_others(const Part *p) {
     return false;
 }
 
-static bool find_kinds(RuledTape *tape, RuledLine *line) {
+static bool find_rules(RuledTape *tape, RuledLine *line) {
     bool any_planted = false;
     for (int i = 0; i < line->num_parts; i++) any_planted |= line->parts[i].planted != NULL;
     line->moves = find_moves(tape, line, false);
@@ -349,7 +343,7 @@ static bool find_kinds(RuledTape *tape, RuledLine *line) {
     for (int i = 0; i < line->num_parts; i++)
         if (reads_others(&line->parts[i])) line->moves = NULL;
     find_product(tape, line);
-    for (int i = 0; i < line->num_parts; i++) find_kind(tape, line, &line->parts[i]);
+    for (int i = 0; i < line->num_parts; i++) describe(tape, line, &line->parts[i]);
     return true;
 }
 
@@ -377,7 +371,7 @@ static bool read_line(RuledTape *tape, int l, const Json *json, const Json *less
         if (!read_part(tape, line, p, d, lesson)) return false;
     }
     tape->tensors[line->out].maker = l;
-    return find_kinds(tape, line);
+    return find_rules(tape, line);
 }
 
 bool rules_read(RuledTape *tape, const Json *lesson) {

@@ -1,24 +1,15 @@
-/* rules.h - a tape, read from its JSON into arrays, and what kind of rule each of its gradients
- * follows. The kind is found in the Jacobian alone: no op is known here, so the op of any program
- * has one.
+/* rules.h - a tape, read from its JSON into arrays, and the rule of each of its gradients, a tree.
+ * A line that only moves numbers needs none: that is found in its derivatives,
  *
- * dx[i] = sum over j of dy[j] J[j, i]. If J by a is b, and J by b is a, place by place, the line is
- * a product of two tables. If J[j, i] = s y[i] ([i = j] - y[j]) in each row, y is a softmax. And so
- * on: see RuleKind. */
+ *     dx[i] = sum over j of dy[j] J[j, i],
+ *
+ * which also say what happens where no rule is known. */
 #ifndef TAPEHEAD_EXAMPLES_RULES_H
 #define TAPEHEAD_EXAMPLES_RULES_H
 
 #include "tree.h"
 
 #include "../../../tensor/tensor.h"
-
-typedef enum {
-    RULE_GENERAL, /* none of the following: the terms say what happens */
-    RULE_MOVE,    /* each number of y is a number of x at another place */
-    RULE_PRODUCT, /* its tree is a product of tables: dA = dY B', dB = A' dY */
-    RULE_SOFTMAX, /* it is that of softmax: dx = s y (dy - sum of y dy in the row) */
-    RULE_EACH,    /* its tree goes number by number; summed if x was broadcast */
-} RuleKind;
 
 /* Memory of a tape, all freed together. */
 typedef struct Piece Piece;
@@ -61,11 +52,11 @@ typedef struct Part {
     Jacobian by, right;   /* by its backward; the same, unless a reader has planted another rule */
     Jacobian rows;        /* right, row by row: those of y[j], whose j is the element of x */
     const Json *planted;  /* that rule, as the lesson has it; NULL: none */
-    RuleKind kind;
-    Tree *tree;    /* its rule; NULL: none is known */
-    bool is_odd;   /* a planted rule that is not linear in dy: `by` says nothing about dx */
-    bool copies;   /* x was broadcast */
-    double factor; /* RULE_SOFTMAX, of the op: what the scores are multiplied by; else 0 */
+    Tree *tree;           /* its rule; NULL: none is known */
+    bool moves;           /* each number of y is a number of x at another place */
+    bool is_odd;          /* a planted rule that is not linear in dy: `by` says nothing about dx */
+    bool copies;          /* x was broadcast */
+    double factor;        /* of a softmax: what the op multiplies the scores by; else 0 */
     const struct Part *own; /* of its line alone: itself, but in a fold */
 } Part;
 
@@ -111,6 +102,10 @@ void rules_free(RuledTape *tape);
  * part `next`, which reads p's result. p->line becomes that line. False and an error without
  * memory. */
 bool rules_compose(RuledTape *tape, Part *p, const Part *next);
+/* Is input k a factor of the line's product? */
+bool is_factor(const RuledLine *line, int k);
+/* Is each number of the gradient made from those in its own place alone, once? */
+bool goes_by_numbers(const Part *part);
 bool is_near(double a, double b);
 bool is_float32(const TapeTensor *x);
 

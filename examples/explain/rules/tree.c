@@ -45,6 +45,23 @@ bool tree_has_sum(const Tree *tree, int n) {
            (node->b >= 0 && tree_has_sum(tree, node->b));
 }
 
+bool tree_goes_by_numbers(const Tree *tree) {
+    for (int n = 0; n < tree->n; n++)
+        if (tree_is_sum(&tree->nodes[n])) return false;
+    return true;
+}
+
+bool tree_goes_by_rows(const Tree *tree) {
+    bool any = false;
+    for (int n = 0; n < tree->n; n++) {
+        const TreeNode *node = &tree->nodes[n];
+        if (strchr("@SJ'", node->sign)) return false;
+        if (node->sign == 'f' && strcmp(node->function, "sum0") == 0) return false;
+        any = any || tree_is_sum(node);
+    }
+    return any;
+}
+
 int64_t tree_terms(const Tree *tree, int n) {
     const TreeNode *node = &tree->nodes[n];
     const Dims *a = &tree->nodes[node->a].dims;

@@ -81,5 +81,8 @@ void tree_compute_parts(Tree *tree);
 /* Does it add up rows: sum, mean, max? What a part adds up stands elsewhere. */
 bool tree_is_sum(const TreeNode *node);
 bool tree_has_sum(const Tree *tree, int n);
+/* Is each number made from those in its own place alone? From the row that it stands in? */
+bool tree_goes_by_numbers(const Tree *tree);
+bool tree_goes_by_rows(const Tree *tree);
 
 #endif

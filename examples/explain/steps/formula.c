@@ -723,7 +723,7 @@ static void make_group(const Plan *plan, const Unit *unit, Formula *f) {
 
 static void make_forward(const Plan *plan, const Step *step, Formula *f) {
     const Unit *unit = &plan->units[step->unit];
-    if (step->kind == RULE_MOVE) make_moved(plan, step, f);
+    if (step->moves) make_moved(plan, step, f);
     else if (unit->name) make_group(plan, unit, f);
     else formula_of_line(plan, &plan->tape.lines[unit->last], f);
 }
@@ -739,10 +739,10 @@ static void make_arrow(const Plan *plan, const Step *step, Formula *f) {
     const char *says = part->is_odd ? "your rule" : gradient;
     name_of_op(line, op);
     if (part->is_odd) sign(f, "<-", "your rule", " = ");
-    else sign(f, "<-", part->kind == RULE_MOVE ? "moves back" : op, " <- ");
+    else sign(f, "<-", part->moves ? "moves back" : op, " <- ");
     const size_t used = strlen(f->title);
     add_dy(plan, f, part, false);
-    if (!*says || (part->kind == RULE_MOVE && !part->is_odd)) return;
+    if (!*says || (part->moves && !part->is_odd)) return;
     f->title[used] = '\0';
     title(f, says);
 }
@@ -755,13 +755,13 @@ static void make_backward(const Plan *plan, const Step *step, Formula *f) {
     else strcpy(note, x->maker >= 0 ? "this step finds it" : "here it ends");
     add_gradient(plan, f, part->x, false, part->dx, note)->part = part;
     f->part = part;
-    if (part->kind == RULE_MOVE || !part->tree) {
+    if (part->moves || !part->tree) {
         make_arrow(plan, step, f);
         return;
     }
     sign(f, "=", "", " = ");
     lay_tree(plan, part->tree, f);
-    f->by_rows = part->kind == RULE_SOFTMAX && x->rows > 1;
+    f->by_rows = tree_goes_by_rows(part->tree) && x->rows > 1;
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */

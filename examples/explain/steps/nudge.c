@@ -23,11 +23,11 @@ NudgeKind nudge_of(const Plan *plan, const Step *step) {
     if (x->parts > 1) return NUDGE_NONE; /* the loss would move by other lines, too */
     if (part->factor != 0) return x->columns > 1 ? NUDGE_SOFTMAX : NUDGE_NONE;
     if (part->planted) return NUDGE_NONE;
-    if (part->kind == RULE_PRODUCT)
+    if (is_factor(&plan->tape.lines[part->line], part->k))
         return 2 * plan->tape.tensors[part->y].columns + x->columns > MOST_COLUMNS ? NUDGE_NONE
                                                                                    : NUDGE_PRODUCT;
-    const bool is_each = part->kind == RULE_EACH && !part->copies;
-    return is_each && x->size == plan->tape.tensors[part->y].size ? NUDGE_EACH : NUDGE_NONE;
+    return goes_by_numbers(part) && x->size == plan->tape.tensors[part->y].size ? NUDGE_EACH
+                                                                                : NUDGE_NONE;
 }
 
 /* ---- the library computes -------------------------------------------------------------------- */

@@ -74,7 +74,7 @@ static bool fold_parts(RuledTape *tape, Unit *unit) {
         unit->parts[i] = first->parts[i];
         for (int l = unit->first + 1; l <= unit->last; l++)
             if (!rules_compose(tape, &unit->parts[i], &tape->lines[l].parts[0])) return false;
-        if (unit->moves) unit->parts[i].kind = RULE_MOVE;
+        if (unit->moves) unit->parts[i].moves = true;
     }
     return unit->parts != NULL;
 }
@@ -145,16 +145,6 @@ static Step *add_step(Plan *plan, StepPhase phase, int unit, int tensor, Part *p
     return step;
 }
 
-static RuleKind kind_forward(const Plan *plan, const Unit *unit) {
-    const RuledLine *line = &plan->tape.lines[unit->last];
-    if (unit->name) return unit->moves ? RULE_MOVE : RULE_GENERAL;
-    if (line->right_moves) return RULE_MOVE;
-    if (line->product.P > 0) return RULE_PRODUCT;
-    if (line->num_parts == 0) return RULE_GENERAL;
-    const Part *part = &line->parts[0];
-    return part->factor != 0 ? RULE_SOFTMAX : RULE_GENERAL;
-}
-
 /* Backward reaches the parts of a gradient from the last line to the first, input by input. */
 static int parts_down_to(const Plan *plan, int tensor, const Part *end, const Part **parts,
                          int most) {
@@ -218,7 +208,7 @@ static void add_backward(Plan *plan, int u) {
     for (int i = 0; i < plan->units[u].num_parts; i++) {
         Part *part = &plan->units[u].parts[i];
         Step *step = add_step(plan, STEP_BACKWARD, u, part->x, part);
-        step->kind = part->kind;
+        step->moves = part->moves;
         step->numbers = part->dx;
         if (parts_until(plan, step, NULL, 0) < 2) continue;
         step = add_step(plan, STEP_ADD, u, part->x, part);
@@ -240,10 +230,11 @@ static bool make_steps(Plan *plan) {
     if (!plan->steps) return false;
     add_step(plan, STEP_COVER, -1, -1, NULL);
     for (int u = 0; u < plan->num_units; u++) {
-        const int out = plan->tape.lines[plan->units[u].last].out;
-        Step *step = add_step(plan, STEP_FORWARD, u, out, NULL);
-        step->kind = kind_forward(plan, &plan->units[u]);
-        step->numbers = plan->tape.tensors[out].value;
+        const Unit *unit = &plan->units[u];
+        const RuledLine *line = &plan->tape.lines[unit->last];
+        Step *step = add_step(plan, STEP_FORWARD, u, line->out, NULL);
+        step->moves = unit->name ? unit->moves != NULL : line->right_moves != NULL;
+        step->numbers = plan->tape.tensors[line->out].value;
     }
     add_starts(plan);
     for (int u = plan->num_units - 1; u >= 0; u--) add_backward(plan, u);
@@ -258,8 +249,9 @@ static bool make_steps(Plan *plan) {
 /* Does a derivative of the line that made the result reach its element j? All do in a line of which
  * no derivative is known. */
 static bool is_reached(const Plan *plan, const Step *step, int64_t j) {
-    if (step->phase != STEP_FORWARD || step->kind == RULE_PRODUCT) return true;
+    if (step->phase != STEP_FORWARD) return true;
     const RuledLine *line = &plan->tape.lines[plan->units[step->unit].last];
+    if (line->product.P > 0) return true;
     for (int n = 0; n < line->num_parts; n++) {
         const Part *p = &line->parts[n];
         for (int64_t e = 0; e < p->right.begin[plan->tape.tensors[p->x].size]; e++)
@@ -372,7 +364,7 @@ static bool is_alike(const Plan *plan, const Step *a, const Step *b) {
 static void mark_new(Plan *plan, bool open) {
     for (int i = 1; i < plan->num_steps; i++) {
         Step *step = &plan->steps[i];
-        bool is_new = step->unit >= 0 && step->phase != STEP_START && step->kind != RULE_MOVE;
+        bool is_new = step->unit >= 0 && step->phase != STEP_START && !step->moves;
         for (int j = 1; j < i && is_new; j++)
             is_new =
                 !plan_shows(plan, &plan->steps[j], open) || !is_alike(plan, step, &plan->steps[j]);

@@ -51,7 +51,7 @@ typedef struct {
 typedef struct {
     StepPhase phase;
     char name[32];
-    RuleKind kind;         /* backward; forward: a move, a product, a softmax, a turn, or general */
+    bool moves;            /* forward or backward, it only moves numbers */
     int unit;              /* -1: no arrow, but the cover, or what follows backward */
     int tensor;            /* whose value or gradient it makes; -1: no arrow */
     Part *part;            /* backward, addition; NULL elsewhere */

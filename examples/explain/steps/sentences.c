@@ -65,13 +65,13 @@ static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_T
     const RuledLine *line = &plan->tape.lines[unit->last];
     const char *formula = json_text(line->json, "formula", "");
     put_inputs(plan, unit, inputs);
-    if (step->kind == RULE_MOVE)
+    if (step->moves)
         say(plan, step, "Nothing is computed. Each number of {in} moves to its place in {y}.",
             text);
-    else if (!unit->name && step->kind == RULE_PRODUCT)
+    else if (!unit->name && line->product.P > 0)
         say(plan, step,
             "Each number of {y} is a row of {a} times a column of {b}: products, added up.", text);
-    else if (!unit->name && step->kind == RULE_SOFTMAX)
+    else if (!unit->name && line->num_parts > 0 && line->parts[0].factor != 0)
         say(plan, step, "Each row of {y} becomes weights: positive, with the sum 1.", text);
     else if (!*inputs) say(plan, step, "{y} is made.", text);
     else {
@@ -83,17 +83,34 @@ static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_T
     }
 }
 
-static const char *const backward_says[] = {
-    [RULE_MOVE] = "Nothing is computed. Each number of {dy} moves back to the place that its "
-                  "number came from.",
-    [RULE_PRODUCT] = "{dy} arrives. Each number of {x} was multiplied by numbers of the other "
-                     "factor; the same numbers, times what arrives, give {dx}.",
-    [RULE_SOFTMAX] = "{dy} arrives. The weights of a row share a sum of 1, so what counts is how "
-                     "far a number is above the mean of its row, in which each counts with its "
-                     "weight.",
-    [RULE_EACH] = "{dy} arrives, and each number is multiplied by the derivative in its place.",
-    [RULE_GENERAL] = "{dy} arrives. Each number of {dx} is a sum of its numbers, times "
-                     "derivatives."};
+static bool reads_derivatives(const Tree *tree) {
+    for (int t = 0; t < tree->num_tables; t++)
+        if (strcmp(tree->tables[t].name, "derivative") == 0) return true;
+    return false;
+}
+
+static const char *backward_says(const Plan *plan, const Part *part) {
+    const RuledTape *tape = &plan->tape;
+    if (part->moves)
+        return "Nothing is computed. Each number of {dy} moves back to the place that its number "
+               "came from.";
+    if (!part->tree)
+        return "{dy} arrives. Each number of {dx} is a sum of its numbers, times derivatives.";
+    if (part->factor != 0 && tree_goes_by_rows(part->tree))
+        return "{dy} arrives. The weights of a row share a sum of 1, so what counts is how far a "
+               "number is above the mean of its row, in which each counts with its weight.";
+    if (is_factor(&tape->lines[part->line], part->k))
+        return "{dy} arrives. Each number of {x} was multiplied by numbers of the other factor; "
+               "the same numbers, times what arrives, give {dx}.";
+    if (tree_goes_by_rows(part->tree))
+        return "{dy} arrives. Forward, each number of {x} changes all numbers of its row of {y}, "
+               "so all of that row of {dy} come back to it.";
+    if (reads_derivatives(part->tree))
+        return "{dy} arrives, and each number is multiplied by the derivative in its place.";
+    if (tape->tensors[part->y].size < tape->tensors[part->x].size)
+        return "One number of {dy} arrives for many of {x}: the rule gives it to each of them.";
+    return "{dy} arrives, and the rule goes number by number.";
+}
 
 /* Rows meet columns: to multiply rows with rows, or columns with columns, one table is turned over.
  */
@@ -140,11 +157,8 @@ static void say_backward(const Plan *plan, const Step *step, char text[SENTENCE_
     const Part *part = step->part;
     const TapeTensor *x = &plan->tape.tensors[part->x];
     if (nudge_of(plan, step) == NUDGE_PRODUCT) say_of_product(plan, step, text);
-    else if (part->kind == RULE_EACH && plan->tape.tensors[part->y].size < x->size)
-        say(plan, step, "Each number of {dx} is the number that arrives, times its derivative.",
-            text);
-    else say(plan, step, backward_says[part->kind], text);
-    if (part->kind == RULE_EACH && part->copies)
+    else say(plan, step, backward_says(plan, part), text);
+    if (part->tree && part->copies && !is_factor(&plan->tape.lines[part->line], part->k))
         say(plan, step, " {x} was used more than once, so the products are added up.", text);
     if (x->maker < 0 && x->parts == 1)
         say(plan, step, " {x} was given, not computed: here its gradient is complete.", text);

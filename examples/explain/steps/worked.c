@@ -335,7 +335,7 @@ static void recipe_forward(Plan *plan, const Step *step, Recipe *r) {
     const RuledLine *line = &plan->tape.lines[unit->last];
     r->line = line;
     name_of_op(line, r->op);
-    if (step->kind == RULE_MOVE) {
+    if (step->moves) {
         r->tree = tree_of_moves(plan, unit, unit->name ? unit->moves : line->right_moves);
         r->after = ", moved";
     } else if (line->tree)
@@ -358,11 +358,11 @@ void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     if (step->phase == STEP_FORWARD) recipe_forward(plan, step, r);
     else if (step->phase == STEP_ADD) r->tree = tree_of_addition(plan, f);
     else if (step->phase == STEP_BACKWARD) {
-        if (part->kind != RULE_MOVE) r->tree = part->tree;
+        if (!part->moves) r->tree = part->tree;
         if (!r->tree && !part->is_odd)
             r->tree =
                 tree_of_jacobian(plan, &part->by, plan->tape.tensors[part->x].size, part->y, true);
-        if (part->kind == RULE_MOVE) r->after = ", moved back";
+        if (part->moves) r->after = ", moved back";
     }
     for (int i = 0; r->tree && i < f->count && r->num_sums < MOST_SUMS; i++)
         if (f->items[i].numbers && has_line(&r->tree->nodes[f->items[i].node]))

@@ -141,7 +141,7 @@ static const char *op_of(const Step *step) { return json_text(line_of(step)->jso
 
 static const TapeTensor *result_of(const Step *step) { return &plan.tape.tensors[step->tensor]; }
 
-/* ---- kinds ----------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static bool is_one_of(const char *op, const char *const *list) {
     while (*list && strcmp(*list, op) != 0) list++;
@@ -156,50 +156,36 @@ static const char *const elementwise[] = {
 
 static const char *const selecting[] = {"relu", "dropout", "masked_fill", NULL};
 
-/* The kind that the page must draw. A relu of positive numbers copies them. */
-static RuleKind expected_kind(const Step *step) {
+/* A relu of positive numbers copies them. Of a line without a gradient nothing is known. */
+static bool must_move(const Step *step) {
     const char *op = op_of(step);
-    if (plan.units[step->unit].name && step->part->kind != RULE_MOVE) return RULE_EACH;
-    if (is_one_of(op, selecting) && line_of(step)->moves) return RULE_MOVE;
-    if (is_one_of(op, moves)) return RULE_MOVE;
-    if (is_one_of(op, products)) return step->part->k < 2 ? RULE_PRODUCT : RULE_EACH;
-    if (is_one_of(op, softmaxes)) return RULE_SOFTMAX;
-    ck_assert_msg(is_one_of(op, elementwise), "the test does not know %s", op);
-    return RULE_EACH;
+    const bool is_known = step->phase == STEP_BACKWARD || line_of(step)->num_parts > 0;
+    if (is_one_of(op, selecting)) return line_of(step)->moves != NULL;
+    return is_one_of(op, moves) && is_known;
 }
 
-static RuleKind expected_forward(const Step *step) {
+static void check_rule(const Step *step) {
+    Formula f;
     const char *op = op_of(step);
-    const bool has_gradient = line_of(step)->num_parts > 0; /* without one nothing is known */
-    if (plan.units[step->unit].name && step->kind != RULE_MOVE) return RULE_GENERAL;
-    if (is_one_of(op, products)) return RULE_PRODUCT;
-    if (is_one_of(op, moves) && has_gradient) return RULE_MOVE;
-    if (is_one_of(op, selecting) && line_of(step)->moves) return RULE_MOVE;
-    return is_one_of(op, softmaxes) ? RULE_SOFTMAX : RULE_GENERAL;
+    const Part *part = step->part;
+    formula_of(&plan, step, &f);
+    ck_assert_msg(!strstr(f.title, "derivative"), "%s: %s", step->name, f.title);
+    if (!plan.units[step->unit].name) ck_assert_int_eq(step->moves, must_move(step));
+    if (step->phase != STEP_BACKWARD || step->moves || plan.units[step->unit].name) return;
+    ck_assert_msg(part->tree != NULL, "%s: %s has no rule", step->name, op);
+    ck_assert_int_eq(is_factor(line_of(step), part->k), is_one_of(op, products) && part->k < 2);
+    ck_assert_int_eq(part->factor != 0, is_one_of(op, softmaxes));
+    ck_assert_int_eq(tree_goes_by_rows(part->tree), is_one_of(op, softmaxes));
+    ck_assert(is_one_of(op, products) || is_one_of(op, softmaxes) || is_one_of(op, elementwise));
 }
 
-static void check_kinds(void) {
-    int found[RULE_EACH + 1] = {0};
-    for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
-        RuleKind expected = RULE_GENERAL;
-        if (step->phase == STEP_BACKWARD) expected = expected_kind(step);
-        if (step->phase == STEP_FORWARD) expected = expected_forward(step);
-        ck_assert_msg(step->kind == expected, "case %s: %s, %s, is of kind %d, not %d",
-                      json_text(plan.lesson, "command", ""), step->name, op_of(step), step->kind,
-                      expected);
-        found[step->kind]++;
-        const bool is_ruled = step->phase == STEP_BACKWARD && step->kind != RULE_MOVE;
-        ck_assert_msg(!is_ruled || step->part->tree, "%s: %s, %s, has no rule",
-                      json_text(plan.lesson, "command", ""), step->name, op_of(step));
-    }
-    ck_assert_int_gt(found[RULE_PRODUCT], 1);
-}
-
+/* Each step of backward has its rule, or moves numbers, as its op must. */
 CASE("steps")
-LOOP_TEST(kinds, CASES) {
+LOOP_TEST(rules, CASES) {
     for (int open = 0; open < 2; open++)
         for (int part = 0; open_part(_i, part, open); part++) {
-            check_kinds();
+            for (const Step *step = next_of(plan.steps); step; step = next_of(step))
+                if (step->phase == STEP_FORWARD || step->phase == STEP_BACKWARD) check_rule(step);
             close_plan();
         }
 }
@@ -556,7 +542,7 @@ TEST(folds) {
     expect_names("0 f0 f1 f2 f3 f4 f7 s b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
     const Step *step = find_step("b6.0");
     ck_assert_str_eq(step->name, "b5.0");
-    ck_assert_int_eq(step->kind, RULE_EACH);
+    ck_assert(goes_by_numbers(step->part));
     ck_assert_str_eq(plan.units[step->unit].name, "loss");
     expect_formula("f7", "loss = sum((Y - T)^2)");
     expect_formula("b5.0", "dY = 2 E x dloss");
@@ -899,8 +885,9 @@ TEST(sentences) {
     expect_sentence("f2", "`S / sqrt(d)` is made from `S`.");
     expect_sentence("f3", "Each row of `A` becomes weights: positive, with the sum 1.");
     expect_sentence("f7", "`loss` is made from `Y`, `T` in 3 lines.");
-    expect_sentence("b5.0",
-                    "Each number of `dY` is the number that arrives, times its derivative.");
+    expect_sentence(
+        "b5.0",
+        "One number of `dloss` arrives for many of `Y`: the rule gives it to each of them.");
     expect_sentence(
         "b4.1",
         "A number of `V` meets one column of `A`, and moves one column of `Y`. Its gradient is "
@@ -923,8 +910,7 @@ TEST(wrong_rules) {
     ck_assert_msg(lessons_use(2, 2, options, keep_part, &found), "%s", tensor_error());
     open_json(found.text, false);
     const Step *step = find_step("b3.0");
-    ck_assert(step->part->planted && step->kind == RULE_EACH);
-    ck_assert_int_eq(find_step("f3")->kind, RULE_SOFTMAX);
+    ck_assert(step->part->planted && goes_by_numbers(step->part));
     expect_formula("f3", "A = softmax(Z)");
     expect_formula("b3.0", "dZ = A x dA");
     ck_assert_int_eq(check_of("b3.0", words), CHECK_WRONG);
@@ -1059,12 +1045,7 @@ static void expect_parts(const char *name, const char *parts) {
     ck_assert_str_eq(text, parts);
 }
 
-static void expect_kind(const char *name, RuleKind kind) {
-    const Step *step = find_step(name);
-    ck_assert_msg(step->kind == kind, "%s is of kind %d, not %d", name, step->kind, kind);
-}
-
-TEST(kinds_of_other_ops) {
+TEST(rules_of_other_ops) {
     begin_tape();
     Tensor *a = draw("a", SHAPE(2, 3, 4));
     Tensor *b = draw("b", SHAPE(4, 5));
@@ -1074,17 +1055,14 @@ TEST(kinds_of_other_ops) {
     Tensor *y = ag_add(ag_matmul(a, b), c);                     /* lines 5, 6, after the leaves */
     Tensor *both[] = {ag_layer_norm(y, w, v, 1e-5), ag_exp(y)}; /* 7, 8 */
     open_tape(ag_mean(ag_cat(both, 2, 1)));                     /* 9, 10 */
-    expect_kind("b10.0", RULE_EACH);
-    expect_kind("b9.0", RULE_MOVE);
-    expect_kind("b9.1", RULE_MOVE);
-    expect_kind("b8.0", RULE_EACH);
-    expect_kind("b7.0", RULE_EACH);
-    expect_kind("b7.1", RULE_EACH);
-    expect_kind("b6.0", RULE_EACH);
-    expect_kind("b6.1", RULE_EACH);
-    expect_kind("b5.0", RULE_PRODUCT);
-    expect_kind("b5.1", RULE_PRODUCT);
+    expect_formula("b10.0", "d(cat 9) = d(mean 10) / 60, for each number");
+    expect_formula("b9.0", "d(layer norm 7) <- d(cat 9)");
     expect_formula("b9.1", "d(exp 8) <- d(cat 9)");
+    expect_formula("b8.0", "d(add 6) = exp 8 x d(exp 8)");
+    expect_formula("b6.0", "d(matmul 5) = d(add 6)");
+    expect_formula("b6.1", "dc = sum of d(add 6)");
+    expect_formula("b5.0", "da = d(matmul 5) b'");
+    expect_formula("b5.1", "db = sum of a' d(matmul 5)");
     check_all_terms();
     close_plan();
 }
@@ -1166,7 +1144,7 @@ TEST(tapes_without_names) {
     tape_own(t);
     open_tape(ag_cross_entropy(y, t, -100, REDUCE_MEAN));
     expect_names("0 f1 f3 s b3.0 b1.0 b1.1 a1.1");
-    expect_kind("b3.0", RULE_EACH);
+    expect_formula("b3.0", "d(mul 1) = d(cross entropy 3) x (softmax - target) / 2");
     expect_formula("b1.0", "dx0 = d(mul 1) x x0");
     expect_formula("a1.1", "dx0 = from mul 1 + from mul 1");
     check_all_terms();
@@ -1207,11 +1185,11 @@ static bool open_sample(const Sample *sample) {
 /* What a row does not say: sums over several dimensions of three, a softmax of one number or of
  * another dimension than the last, a loss of such classes, a product with a vector, scores that a
  * mask adds to, dropout of all. A move is found in the Jacobian. */
-static bool is_elsewhere(const Sample *sample, const RuledLine *line, int k, RuleKind kind) {
+static bool is_elsewhere(const Sample *sample, const RuledLine *line, int k, bool is_move) {
     const TapeTensor *x = &plan.tape.tensors[line->in[0]];
     const double *number = sample->number;
     const char *op = sample->op;
-    if (kind == RULE_MOVE || x->size == 0) return true;
+    if (is_move || x->size == 0) return true;
     if (strstr(op, "_dims")) return number[1] > 1;
     if (strcmp(op, "linear") == 0) return x->rank < 2;
     if (strcmp(op, "dropout") == 0) return number[0] == 1;
@@ -1242,11 +1220,11 @@ static void expect_tree(const Sample *sample, const Tree *rule, const TapeTensor
 
 static void expect_row(const Sample *sample, const RuledLine *line) {
     const TapeTensor *y = &plan.tape.tensors[line->out];
-    if (has_row(sample->op, -1) && !is_elsewhere(sample, line, -1, RULE_GENERAL))
+    if (has_row(sample->op, -1) && !is_elsewhere(sample, line, -1, false))
         expect_tree(sample, line->tree, y, y->value, true);
     for (int n = 0; n < line->num_parts; n++) {
         const Part *p = &line->parts[n];
-        if (has_row(sample->op, p->k) && !is_elsewhere(sample, line, p->k, p->kind))
+        if (has_row(sample->op, p->k) && !is_elsewhere(sample, line, p->k, p->moves))
             expect_tree(sample, p->tree, &plan.tape.tensors[p->x], p->dx, false);
     }
 }
