@@ -35,15 +35,14 @@ function drawWords() {
 function drawWordsOfNudge(box, { nudge: { says } }) {
     const asks = lookNow() > 1 && asksBeside(), words = presetNow() && nudged.says || says[lookNow() - 1];
     byId("program").hidden = true;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)), state.lesson.pulled?.said && drawVerdict(stepNow()),
+    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
         asks && drawQuestions(), drawEnd());
     byId("below").classList.toggle("asks", asks);
 }
 
 /* What the bet of the cover came to, at the step that settles it. */
 function drawVerdict(step) {
-    const { bet, lesson: { bet: asked, pull, pulled } } = state;
-    if (pulled?.said && isAt(pull.at, step)) return el("p", { class: "verdict" }, pulled.said);
+    const { bet, lesson: { bet: asked } } = state;
     if (!asked || bet === null || !isAt(asked.at, step)) return "";
     const said = n => ["“", ...prose(asked.options[n]), "”."];
     return el("p", { class: "verdict" }, "You said ", said(bet), " ",
