@@ -142,6 +142,8 @@ def sabotages():
         'other scores say nothing': ("touch", lambda s: s.replace('presetNow() && nudged.says ||', '')),
         'other scores tell the loss': ("touch", lambda s: s.replace('!others && el("table"', 'el("table"')),
         'a frame of the algebra has no line': ("touch", lambda s: s.replace('"[": piece =>', '"{": piece =>')),
+        'a product that is turned over does not say why': ("touch", lambda s: s.replace('!isRuleHidden(step) && !state.hide && drawAlgebra(step.algebra)', 'false')),
+        'the lines of a product tell what is hidden': ("touch", lambda s: s.replace('!state.hide && drawAlgebra(step.algebra)', 'drawAlgebra(step.algebra)')),
         'an old address opens another look': ("touch", lambda s: s.replace('filter(([, first]) => first <= place).length)', 'length)')),
         'the weights of a row without keys sum to 1': ("touch", lambda s: s.replace('weights.some(p => p) ?', 'weights.some(p => p >= 0) ?')),
         'a nudge tells what is to be predicted': ("touch", lambda s: s.replace('isHidden ? algebra.slice(0, -2) : algebra', 'algebra')),

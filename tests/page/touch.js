@@ -239,6 +239,18 @@ async function each(name, step) {
     report.nudges++;
 }
 
+/* A product that is turned over says why in two lines, but not while its numbers or its rule are to be found. */
+async function turnedProduct(name, { id, algebra, rule, title }) {
+    await go(`#${name}/${id}`);
+    expect(rule === "product" && $("#step .items") && /'|ᵀ/.test(title), `${where()}: ${title} is no product`);
+    lookAlgebra($("#step .algebra"), algebra);
+    lookWide();
+    lookFit();
+    press("h");
+    expect(!$("#step .algebra"), `${where()}: the lines tell what is to be predicted`);
+    press("h");
+}
+
 async function nudges(name) {
     await go(`#${name}`);
     if (state.keys) press("k"); /* a long lesson begins with its rules */
@@ -248,6 +260,7 @@ async function nudges(name) {
         if (step.part.line.result.columns <= 8) await chooses(name, step);
     }
     for (const step of nudgedSteps("product")) await product(name, step);
+    for (const step of state.lesson.steps.filter(({ algebra, nudge }) => algebra && !nudge)) await turnedProduct(name, step);
     for (const step of nudgedSteps("each")) await each(name, step);
 }
 

@@ -415,7 +415,7 @@ static void write_step(Writer *w, int s) {
     }
     if (step->unit >= 0) fprintf(w->file, ",\"unit\":%d,\"tensor\":%d", step->unit, step->tensor);
     if (step->part) fprintf(w->file, ",\"part\":%d", number_of_part(plan, step));
-    if (step->moves) fprintf(w->file, ",\"moves\":true");
+    if (step->moves && !step->product) fprintf(w->file, ",\"moves\":true");
     if (step->unit >= 0)
         fprintf(w->file, ",\"%s\":%lld", step->is_said ? "look" : "most", (long long)step->look);
     formula_of(plan, step, &f);

@@ -52,7 +52,7 @@ function drawTables(box, step, turns) {
     fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step),
         boxButton(step), isSgd(step) && drawTake(), turns && drawHeads(turns.t || turns),
         picture.row !== undefined && drawRows(), drawLooks(step)), isSgd(step) ? drawCourse() : drawItems(picture, state.layout)),
-    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }),
+    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }), !isOfWeights(step) && step.algebra && !isRuleHidden(step) && !state.hide && drawAlgebra(step.algebra),
         state.compare && step.unit && drawBothLosses()),
     svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
 }

@@ -525,6 +525,22 @@ bool rows_of_line(RuledTape *tape, RuledLine *line) {
     return fits != NO_MEMORY;
 }
 
+static int turned_of(Maker *m, int n) {
+    if (m->tree->nodes[n].sign == '\'') return m->tree->nodes[n].a;
+    TreeNode node = {.sign = '\'', .a = (short)n, .b = -1};
+    return size_node(m->tree, &node) ? put(m->tree, node) : -1;
+}
+
+/* (a b)' is b' a'. */
+static bool turn_product(Maker *m) {
+    const TreeNode *top = &m->tree->nodes[m->tree->n - 1];
+    if (top->sign != '\'' || m->tree->nodes[top->a].sign != '@') return true;
+    const TreeNode product = m->tree->nodes[top->a];
+    const int a = turned_of(m, product.b), b = turned_of(m, product.a);
+    TreeNode node = {.sign = '@', .a = (short)a, .b = (short)b};
+    return a >= 0 && b >= 0 && size_node(m->tree, &node) && put(m->tree, node) >= 0;
+}
+
 bool rows_compose(RuledTape *tape, Part *p, const Part *next) {
     static Tree tree;
     Maker m = {.tape = tape, .dy = next->tree, .tree = &tree};
@@ -533,7 +549,7 @@ bool rows_compose(RuledTape *tape, Part *p, const Part *next) {
     tree.num_tables = 0;
     p->tree = NULL;
     if (!own || !next->tree) return true;
-    if (put_tree(&m, own, p->y) < 0) return !tensor_error();
+    if (put_tree(&m, own, p->y) < 0 || !turn_product(&m)) return !tensor_error();
     return keep(tape, &tree, &tape->tensors[p->x], p->dx, false, false, NULL, &p->tree) !=
            NO_MEMORY;
 }

@@ -10,7 +10,8 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-int twin_of(const Plan *plan, int tensor) {
+/* The tensor that this one is the transpose of, or the other way round; -1: none. */
+static int twin_of(const Plan *plan, int tensor) {
     const Json *pair = json_first(plan->lesson, "transposed");
     int twin = -1;
     for (; pair; pair = pair->next) {
@@ -755,13 +756,14 @@ static void make_backward(const Plan *plan, const Step *step, Formula *f) {
     else strcpy(note, x->maker >= 0 ? "this step finds it" : "here it ends");
     add_gradient(plan, f, part->x, false, part->dx, note)->part = part;
     f->part = part;
-    if (part->moves || !part->tree) {
+    Tree *tree = part->moves ? step->product : part->tree;
+    if (!tree) {
         make_arrow(plan, step, f);
         return;
     }
     sign(f, "=", "", " = ");
-    lay_tree(plan, part->tree, f);
-    f->by_rows = tree_goes_by_rows(part->tree) && x->rows > 1;
+    lay_tree(plan, tree, f);
+    f->by_rows = tree_goes_by_rows(tree) && x->rows > 1;
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */

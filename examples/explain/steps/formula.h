@@ -78,8 +78,6 @@ void name_of_tensor(const Plan *plan, int tensor, bool transposed, char name[NAM
 void name_of_gradient(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]);
 /* "masked softmax" */
 void name_of_op(const RuledLine *line, char name[NAME_TEXT]);
-/* The tensor that this one is the transpose of, or the other way round; -1: none. */
-int twin_of(const Plan *plan, int tensor);
 /* A number of a formula: in full if it is short, else four digits. */
 void constant_text(double x, char text[NUMBER_TEXT]);
 

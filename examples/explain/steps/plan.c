@@ -3,6 +3,8 @@
  * The sections: groups, steps, what the lesson says of a step, key steps, the whole. */
 #include "plan.h"
 
+#include "../rules/rows.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,6 +205,18 @@ static const double *numbers_of_addition(Plan *plan, const Step *step) {
     return n == x->parts || n > MOST_PARTS ? x->grad : sum_of_parts(plan, parts, n);
 }
 
+/* dK' = Q' dS, moved back: dK = dS' Q; NULL if this is no product that is turned over. */
+static Tree *turned_product(Plan *plan, const Part *part) {
+    const Part *before;
+    if (!part->moves || part->planted || !part->tree) return NULL;
+    if (part->tree->nodes[part->tree->n - 1].sign != '\'') return NULL;
+    if (parts_of(plan, part->y, &before, 1) != 1) return NULL;
+    if (before->planted || !before->tree) return NULL;
+    if (before->tree->nodes[before->tree->n - 1].sign != '@') return NULL;
+    Part both = *part;
+    return rows_compose(&plan->tape, &both, before) ? both.tree : NULL;
+}
+
 /* Backward of a unit: a step for each part, and one that adds it to earlier parts. */
 static void add_backward(Plan *plan, int u) {
     for (int i = 0; i < plan->units[u].num_parts; i++) {
@@ -210,6 +224,7 @@ static void add_backward(Plan *plan, int u) {
         Step *step = add_step(plan, STEP_BACKWARD, u, part->x, part);
         step->moves = part->moves;
         step->numbers = part->dx;
+        step->product = turned_product(plan, part);
         if (parts_until(plan, step, NULL, 0) < 2) continue;
         step = add_step(plan, STEP_ADD, u, part->x, part);
         step->numbers = numbers_of_addition(plan, step);

@@ -55,6 +55,7 @@ typedef struct {
     int unit;              /* -1: no arrow, but the cover, or what follows backward */
     int tensor;            /* whose value or gradient it makes; -1: no arrow */
     Part *part;            /* backward, addition; NULL elsewhere */
+    Tree *product;         /* of a move that turns a product over: both in one; else NULL */
     const double *numbers; /* that it makes, as many as the tensor has; NULL: no arrow */
     const char *text;      /* of the lesson; NULL: none */
     int64_t look;          /* the element that is worked out: the lesson's, or the largest */

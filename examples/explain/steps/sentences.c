@@ -132,25 +132,9 @@ static const char *product_says(const Product *p, bool of_a) {
            "{dy} is turned over.";
 }
 
-/* "dK' = Q' dS" once more for K: "dK = dS' Q". */
-static void say_of_twin(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
-    char twin[NAME_TEXT], gradient[NAME_TEXT], dy[NAME_TEXT];
-    const RuledLine *line = &plan->tape.lines[step->part->line];
-    const int t = twin_of(plan, step->part->x);
-    if (t < 0 || line->product.flipped || step->part->k != line->product.b) return;
-    name_of_tensor(plan, t, false, twin);
-    name_of_gradient(plan, t, false, gradient);
-    name_of_gradient(plan, step->part->y, true, dy);
-    say(plan, step, " {x} is ", text);
-    put_text(text, SENTENCE_TEXT, "`%s` turned over; the rule, turned over, is `%s` = `%s` ", twin,
-             gradient, dy);
-    say(plan, step, "{a}.", text);
-}
-
 static void say_of_product(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
     const Product *p = &plan->tape.lines[step->part->line].product;
     say(plan, step, product_says(p, step->part->k == p->a), text);
-    say_of_twin(plan, step, text);
 }
 
 static void say_backward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
@@ -236,10 +220,27 @@ void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SE
     }
 }
 
+/* "`dK'` = `Q'` `dS`", the step before, and how "`dK` = `dS'` `Q`" follows. */
+static void turned_over(Plan *plan, const Step *step, Algebra *algebra) {
+    Formula before, both;
+    char line[ALGEBRA_TEXT];
+    const Step *made = plan->steps;
+    while (made->phase != STEP_BACKWARD || made->tensor != step->part->y) made++;
+    formula_of(plan, made, &before);
+    formula_of(plan, step, &both);
+    const char *product = strstr(before.title, " = ") + 3;
+    const char *turned = strstr(both.title, " = ");
+    algebra_add(algebra, before.title, "what the tape did, the step before");
+    snprintf(line, sizeof line, "%.*s = (%.*s)'%s", (int)(turned - both.title), both.title,
+             (int)sizeof line / 2, product, turned);
+    algebra_add(algebra, line, "turned back: (`A B`)' = `B'` `A'`");
+}
+
 void algebra_of(Plan *plan, const Step *step, int64_t i, Algebra *algebra) {
     char dx[NAME_TEXT], dy[NAME_TEXT];
     const Part *part = step->part;
     algebra->count = 0;
+    if (step->product) turned_over(plan, step, algebra);
     if (nudge_of(plan, step) != NUDGE_SOFTMAX || part->planted) return;
     const TapeTensor *y = &plan->tape.tensors[part->y];
     const int64_t first = i - i % y->columns;

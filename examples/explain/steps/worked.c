@@ -358,11 +358,11 @@ void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     if (step->phase == STEP_FORWARD) recipe_forward(plan, step, r);
     else if (step->phase == STEP_ADD) r->tree = tree_of_addition(plan, f);
     else if (step->phase == STEP_BACKWARD) {
-        if (!part->moves) r->tree = part->tree;
+        r->tree = part->moves ? step->product : part->tree;
+        if (part->moves && !r->tree) r->after = ", moved back";
         if (!r->tree && !part->is_odd)
             r->tree =
                 tree_of_jacobian(plan, &part->by, plan->tape.tensors[part->x].size, part->y, true);
-        if (part->moves) r->after = ", moved back";
     }
     for (int i = 0; r->tree && i < f->count && r->num_sums < MOST_SUMS; i++)
         if (f->items[i].numbers && has_line(&r->tree->nodes[f->items[i].node]))

@@ -469,7 +469,6 @@ TEST(words_of_a_nudge) {
     expect_said("b4.0", 0, "A number of `A` meets one row of `V`, and moves one row of `Y`.");
     expect_said("b4.0", 0, "to take rows with rows, `V` is turned over.");
     expect_said("b4.1", 0, "to take columns with columns, `A` is turned over.");
-    expect_said("b1.1", 0, "`K'` is `K` turned over; the rule, turned over, is `dK` = `dS'` `Q`.");
     expect_said("b3.0", 0, "One number of `Z` grows, and its weight in `A` grows.");
     expect_said("b3.0", 0, "a row of the Jacobian of softmax");
     expect_said("b3.0", 0,

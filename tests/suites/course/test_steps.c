@@ -398,7 +398,37 @@ TEST(lines_of_lesson_2) {
     expect_line("b6.0", "2 x (-1.97) x 1");
     expect_line("b4.0", "-1.12 x (-0.1) + (-3.94) x (-1.6)");
     expect_line("b3.0", "0.3405 x (-0.228 - 4.013)");
-    expect_line("b0.0", "-0.803");
+    expect_line("b0.0", "-0.2013 x 0.4 + (-0.7221) x 1.0");
+    close_plan();
+}
+
+/* What a move turns over, product and all: its numbers, and the two lines that say why. */
+LOOP_TEST(turned_products, CASES) {
+    Algebra a;
+    int found = 0;
+    open_case(_i);
+    for (int s = 0; s < plan.num_steps; s++) {
+        const Step *step = &plan.steps[s];
+        if (!step->product) continue;
+        found++;
+        for (int64_t i = 0; i < plan.tape.tensors[step->tensor].size; i++)
+            ck_assert_double_eq_tol(tree_number(step->product, step->product->n - 1, i),
+                                    step->numbers[i], 1e-6);
+        algebra_of(&plan, step, 0, &a);
+        ck_assert_int_eq(a.count, 2);
+        ck_assert(strstr(a.at[0].line, "'` = `Q") && strstr(a.at[1].line, ")' = `d"));
+    }
+    const int lesson = cases[_i].number;
+    ck_assert_int_eq(found, lesson >= 2 && lesson <= 5);
+    close_plan();
+}
+
+TEST(turned_product_of_lesson_2) {
+    Algebra a;
+    open_case(1);
+    algebra_of(&plan, find_step("b0.0"), 0, &a);
+    ck_assert_str_eq(a.at[0].line, "`dK'` = `Q'` `dS`");
+    ck_assert_str_eq(a.at[1].line, "`dK` = (`Q'` `dS`)' = `dS'` `Q`");
     close_plan();
 }
 
@@ -433,7 +463,7 @@ TEST(formulas) {
     expect_formula("b2.0", "dS = 0.5 d(S / sqrt(d))");
     expect_formula("b1.0", "dQ = dS K");
     expect_formula("b1.1", "dK' = Q' dS");
-    expect_formula("b0.0", "dK <- dK'");
+    expect_formula("b0.0", "dK = dS' Q");
     close_plan();
     open_case(0);
     expect_formula("b1.1", "dw = sum of dU x D");
