@@ -129,8 +129,9 @@ static void tell_forward(Lesson *l) {
     tell_scores(l);
     say(l, step_forward("A"), cell,
         "Softmax turns the scores of a row into weights: e to the power of each score, divided by "
-        "the sum of these powers. No weight is negative, and a row sums to 1. \"%s\" gives %s.",
-        word_of(l, q), shares(l, q));
+        "the sum of these powers. No weight is negative, and a row sums to 1; equal scores would "
+        "give each key 1 / %d. \"%s\" gives %s.",
+        (int)K, word_of(l, q), shares(l, q));
     say(l, step_forward("Y"), y,
         "A row of `V` is a value: what a word says if it is looked at. The output of a word is the "
         "mean of the values, each counted with its weight; for \"%s\" it begins with %s. That is "
@@ -226,9 +227,10 @@ static void tell_backward(Lesson *l) {
         (int)l->options.queries, l->options.queries == 1 ? "y" : "ies", show_grad("K'", k),
         word_of(l, k));
     say(l, step_backward("K'", "K"), key,
-        "The keys were turned into columns; their gradients are turned back into rows, %s among "
-        "them: `dK` is `dS`, turned over, times `Q`. Now every number of `Q`, `K` and `V` has its gradient.",
-        show_grad("K", key));
+        "On paper `dK` is one product: a key's column of `dS`, times the queries, gives %s and the "
+        "other numbers of \"%s\". `V` is what can be said, `Q` and `K` decide who is heard: so all "
+        "three are trained. Now every number of them has its gradient.",
+        show_grad("K", key), word_of(l, k));
 }
 
 static void tell(Lesson *l) {
@@ -247,7 +249,8 @@ static void ask(Lesson *l) {
             "What is the gradient of the first number of `A`?");
     ask_choice(l, step_backward("A", scores(l)), options, 0,
                "If the same number is added to all scores of a row, its weights do not change, "
-               "and the loss does not change.",
+               "and the loss does not change. So not only the best key gets a gradient: where one "
+               "score should grow, the others should sink.",
                "Suppose that the same small number is added to all scores of a row. What happens "
                "to the weights, and to the loss?",
                "What is the sum of a row of the gradient of the scores?");
