@@ -150,15 +150,16 @@ double lesson_grad(const char *name, int64_t i) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The names in formulas beside those of the tape: short ones, and d. Returns how many there are. */
-static int find_aliases(const Lesson *l, RuleAlias *aliases) {
+/* The names in formulas beside those of the tape: short ones, and d. */
+static void find_aliases(Lesson *l) {
     const NamePair *shorts = l->kind->shorts;
     int n = 0;
     for (; n < LESSON_SHORTS && shorts[n].name; n++)
-        aliases[n] = (RuleAlias){.alias = shorts[n].other, .tensor = shorts[n].name};
+        l->aliases[n] = (RuleAlias){.alias = shorts[n].other, .tensor = shorts[n].name};
     if (l->options.size > 0)
-        aliases[n++] = (RuleAlias){.alias = "d", .number = (double)l->options.size};
-    return n;
+        l->aliases[n++] = (RuleAlias){.alias = "d", .number = (double)l->options.size};
+    l->planting.aliases = l->aliases;
+    l->planting.num_aliases = n;
 }
 
 const char *lesson_short_name(const Lesson *l, const char *name) {
@@ -187,27 +188,11 @@ static void plant_formula(Lesson *l, int i) {
 
 /* Plants the formulas of the options, and the wrong rule. */
 static void plant(Lesson *l) {
-    RuleAlias aliases[LESSON_SHORTS + 1];
     rule_free(&l->planting);
     if (!l->any_rule) return;
-    l->planting.aliases = aliases;
-    l->planting.num_aliases = find_aliases(l, aliases);
     if (l->rule && wrong_apply(l->rule, &l->planting) == 0) l->rule = NULL;
     for (int i = 0; i < l->options.num_formulas && !tensor_error(); i++) plant_formula(l, i);
-    l->planting.aliases = NULL;
-    l->planting.num_aliases = 0;
     l->any_rule = l->planting.first != NULL;
-}
-
-/* What is said of a rule has the lesson's names. */
-static bool judge(Lesson *l) {
-    RuleAlias aliases[LESSON_SHORTS + 1];
-    l->planting.aliases = aliases;
-    l->planting.num_aliases = find_aliases(l, aliases);
-    const bool done = rule_judge(&l->planting);
-    l->planting.aliases = NULL;
-    l->planting.num_aliases = 0;
-    return done;
 }
 
 /* The seed is set each time, so dropout drops the same weights in every step of training. */
@@ -304,6 +289,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
         if (!l->rule) return tensor_fail("there is no rule \"%s\"", options.rule);
     }
     l->any_rule = l->rule || options.num_formulas > 0;
+    find_aliases(l);
     l->drawn = (uint64_t)options.card;
     if (options.train || (kind->shows_losses && !options.only_tape)) train_for_losses(l);
     const int64_t steps = l->options.step;
@@ -313,7 +299,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
     tape_keep_grads(true);
     const Tensor *loss = run(l);
     if (!tensor_error()) l->losses[steps] = tensor_item(loss);
-    if (!check_edits(l) || !judge(l)) return false;
+    if (!check_edits(l) || !rule_judge(&l->planting)) return false;
     l->is_wrong = l->rule || !rule_all_right(&l->planting);
     l->given.rule = l->rule ? wrong_key(l->rule) : NULL; /* for the command */
     return true;
@@ -408,17 +394,6 @@ static void write_help(FILE *file) {
     }
 }
 
-/* The names are those of the lesson. */
-static bool write_places(Lesson *l, FILE *file) {
-    RuleAlias aliases[LESSON_SHORTS + 1];
-    l->planting.aliases = aliases;
-    l->planting.num_aliases = find_aliases(l, aliases);
-    const bool done = rule_write_places(&l->planting, file);
-    l->planting.aliases = NULL;
-    l->planting.num_aliases = 0;
-    return done;
-}
-
 char *lesson_box_as_json(int number, LessonOptions options) {
     Lesson lesson;
     char *json;
@@ -430,7 +405,7 @@ char *lesson_box_as_json(int number, LessonOptions options) {
         write_help(file);
         putc(']', file);
         rule_write(&lesson.planting, file);
-        write_places(&lesson, file);
+        rule_write_places(&lesson.planting, file);
         fprintf(file, "}}\n");
     }
     lesson_close(&lesson);
@@ -438,13 +413,6 @@ char *lesson_box_as_json(int number, LessonOptions options) {
     if (!tensor_error()) return json;
     free(json);
     return NULL;
-}
-
-/* The lines have the names of the lesson. */
-static bool look_at_card(Lesson *l, Card *card) {
-    RuleAlias aliases[LESSON_SHORTS + 1];
-    const Planting planting = {.aliases = aliases, .num_aliases = find_aliases(l, aliases)};
-    return card_look(card, &planting);
 }
 
 char *lesson_card_as_json(int number, LessonOptions options) {
@@ -458,7 +426,7 @@ char *lesson_card_as_json(int number, LessonOptions options) {
     for (options.card = 1; options.card <= CARD_LOOKS && more; options.card++) {
         Lesson lesson;
         if (options.card > 1) options.step = 0;
-        more = lesson_open(&lesson, number, options) && look_at_card(&lesson, &card);
+        more = lesson_open(&lesson, number, options) && card_look(&card, &lesson.planting);
         lesson_close(&lesson);
     }
     if (more) fprintf(file, "{\"card\":");

@@ -30,8 +30,9 @@ typedef struct {
     bool any_rule;          /* this rule, or a formula of the options, is in use */
     bool is_wrong;          /* and one of them is wrong */
     Planting planting;
-    char refusals[LESSON_FORMULAS][320]; /* of the formulas that were left out: why */
-    void *model;                         /* a module that lesson_close frees, or NULL */
+    RuleAlias aliases[LESSON_SHORTS + 1]; /* of the planting */
+    char refusals[LESSON_FORMULAS][320];  /* of the formulas that were left out: why */
+    void *model;                          /* a module that lesson_close frees, or NULL */
     Tensor *owned[LESSON_TENSORS];
     int num_owned, num_made; /* num_made: how many build has asked for since it began */
     double right[LESSON_STEPS], wrong[LESSON_STEPS]; /* the losses of training, without and with

@@ -594,20 +594,12 @@ static void judge_rule(const Planting *p, int i, PlantedRule *rule) {
     snprintf(rule->question, sizeof rule->question, "%s", j.question);
 }
 
-/* Without its hooks the tape has its own backward. */
-static bool hook(const Planting *p, bool on) {
-    bool done = true;
-    for (PlantedLine *line = p->first; line; line = line->next)
-        done = (on ? planted_hook_on(line) : tape_register_hook(line->number, NULL, NULL)) && done;
-    return done;
-}
-
 bool rule_judge(Planting *p) {
-    bool done = hook(p, false);
+    bool done = planted_hook_all(p, false);
     for (PlantedLine *line = p->first; line && done; line = line->next)
         for (int k = 0; k < PLANTED_INPUTS && !tensor_error(); k++)
             if (line->rules[k]) judge_rule(p, line->number, line->rules[k]);
-    return hook(p, true) && done && !tensor_error();
+    return planted_hook_all(p, true) && done && !tensor_error();
 }
 
 /* ---- what is known of a line ----------------------------------------------------------------- */

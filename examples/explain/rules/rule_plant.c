@@ -50,6 +50,13 @@ bool planted_hook_on(PlantedLine *line) {
     return tape_register_hook(line->number, run_rules, line);
 }
 
+bool planted_hook_all(const Planting *p, bool on) {
+    bool done = true;
+    for (PlantedLine *line = p->first; line; line = line->next)
+        done = (on ? planted_hook_on(line) : tape_register_hook(line->number, NULL, NULL)) && done;
+    return done;
+}
+
 /* ---- tensors and lines by name --------------------------------------------------------------- */
 
 Tensor *tensor_on_tape(const char *name) {
@@ -405,15 +412,10 @@ void rule_write(const Planting *p, FILE *file) {
     putc(']', file);
 }
 
-/* Without their hooks the lines have their own backward. */
 bool rule_write_right(Planting *p, FILE *file) {
-    bool done = true;
     if (!p->first) return true;
-    for (PlantedLine *line = p->first; line; line = line->next)
-        done = done && tape_register_hook(line->number, NULL, NULL);
+    bool done = planted_hook_all(p, false);
     fprintf(file, ",\n\"right\":");
     done = done && tape_write_json(file);
-    for (PlantedLine *line = p->first; line; line = line->next)
-        done = planted_hook_on(line) && done;
-    return done;
+    return planted_hook_all(p, true) && done;
 }

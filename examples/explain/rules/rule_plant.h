@@ -48,7 +48,7 @@ Tensor *tensor_on_tape(const char *name);
 
 typedef struct PlantedLine PlantedLine;
 typedef struct {
-    const RuleAlias *aliases; /* the caller's, while rules are planted */
+    const RuleAlias *aliases; /* the caller's */
     int num_aliases;
     PlantedLine *first;
 } Planting;

@@ -35,8 +35,10 @@ typedef struct {
     Tensor *turned;
 } PlantedUse;
 
-/* Registers the hook of the line's rules. */
+/* Registers the hook of the line's rules; the hooks of all lines, or none: then each line has its
+ * own backward. */
 bool planted_hook_on(PlantedLine *line);
+bool planted_hook_all(const Planting *planting, bool on);
 
 /* rule_judge.c: of numbers, an element of a random kind: from -1.5 to -0.5 and from 0.5 to 1.5, by
  * a generator of its own. The tensor is new. */
