@@ -425,7 +425,7 @@ static void source_text(const Step *step, Formula *f, const Recipe *r, int64_t i
     char place[PLACE_TEXT] = "";
     Worked w;
     worked_of(&plan, step, f, r, -1, i, &w);
-    if (w.terms != 1 || w.count == 0) return;
+    if (!r->tree || w.terms != 1 || w.count == 0) return;
     const double *numbers =
         r->tree
             ->tables[r->tree->nodes[0].sign == 'J'
@@ -556,8 +556,8 @@ bool text_show(const Json *shown) {
     lesson = shown;
     const bool made = plan_make(&plan, lesson);
     paint_plainly(terminal_is_plain(stdout));
-    for (int i = 0; i < plan.num_steps && made; i++)
+    for (int i = 0; i < plan.num_steps && made && !tensor_error(); i++)
         if (plan_shows(&plan, &plan.steps[i], false)) show_step(&plan.steps[i]);
     plan_free(&plan);
-    return made;
+    return made && !tensor_error();
 }
