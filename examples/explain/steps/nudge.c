@@ -74,7 +74,8 @@ static bool run_op(const Nudge *n, double *rows) {
     tape_begin_no_grad();
     Tensor *x = tape_own(tensor_from_doubles(SHAPE(n->count + 1, n->size), rows));
     const RuleValues values = {.dy = x, .out = x, .in = &x};
-    const Tensor *y = find_forward(n->op, &f) ? rule_evaluate(&f, &values) : ag_softmax(x, 1);
+    const bool is_rule = x && find_forward(n->op, &f);
+    const Tensor *y = is_rule ? rule_evaluate(&f, &values) : ag_softmax(x, 1);
     const bool done = y && tensor_to_doubles(y, rows);
     tape_end();
     tensor_set_default_dtype(before);
