@@ -39,6 +39,17 @@ async function worksheets(number) {
     for (const step of asked) expect(some.has(step), `lesson ${number}: ${step} has a question and is left out`);
 }
 
+/* In the printed lesson nothing that answers a question stands above it: not the words, not the numbers. */
+async function printedLesson(number) {
+    await go(`#${number}`);
+    printed = "lesson";
+    drawPaper();
+    for (const asked of all("#paper .sheet .asked:not(.asked ~ .asked)"))
+        expect(asked.previousElementSibling?.matches("h2"), `lesson ${number}: a question is printed under its answer`);
+    expect(!(state.lesson.questions || []).length || $("#paper .asked"), `lesson ${number}: no question is printed`);
+    clearPaper();
+}
+
 /* The panel says that a file is nobody else's, and prints what is chosen. */
 function shares() {
     $("#b-share").click();
@@ -56,6 +67,9 @@ function shares() {
 }
 
 begin(async () => {
-    for (const number of WALK.lessons) await worksheets(number);
+    for (const number of WALK.lessons) {
+        await worksheets(number);
+        await printedLesson(number);
+    }
     shares();
 });

@@ -35,6 +35,10 @@ async function tryOne(name, experiment) {
     for (let n = 0; n < positions.length; n++) lookAt(experiment, n);
     press("ArrowRight", slider());
     expect(state.step === at, where() + ": an arrow on the slider makes a step");
+    history.back();
+    await wait(100);
+    expect(!slider() && state.step === at && $("#step .items"), where() + ": Back does not lead back to the step");
+    button().click();
     press("Escape", slider());
     expect(!slider() && $("#step .items") && document.activeElement === button(), where() + ": Esc does not lead back to the step");
     await go(link + "&try");

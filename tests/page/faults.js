@@ -78,6 +78,11 @@ const parts = {
         await go("#2/zz");
         expect($("#notice").textContent === "Lesson 2 has no step “zz”: this is its start.", `#2/zz: ${$("#notice").textContent}`);
         oneHeading("a cover");
+        for (const long of [`#2/${"z".repeat(2000)}`, `#2/b3.0&${"x".repeat(2000)}`, `#2/b3.0&words=${"y".repeat(2000)}`, `#2/b3.0&rule=A:${"dA*".repeat(800)}`]) {
+            await go(long);
+            expect($("#notice").textContent.length > 20, `${long.slice(0, 30)}…: nothing is said of it`);
+            lookWide();
+        }
         await go("#2/b3.0.4");
         expect(!$("#notice").textContent, "a step that is there is not found");
         oneHeading("a step");

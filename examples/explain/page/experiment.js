@@ -10,7 +10,9 @@ const isTrying = () => state.trying !== null && !!experimentAt(stepNow());
 
 function tryOut(isOn) {
     state.trying = isOn ? -1 : null;
+    isNewEntry = isOn; /* Back leads back to the step */
     drawAgain();
+    isNewEntry = false;
     (isOn ? byId("try-at") : byId("words").querySelector(".try"))?.focus();
 }
 

@@ -1,6 +1,6 @@
 /* paper.js - the lesson on paper: all steps with their numbers; or a worksheet of some steps. It gives what a step starts from,
  * also where a step before computed it, so that no slip runs on; the result is empty. Questions have their options, and the
- * answers have a page of their own. In the exercise mode the rules that are not written are left out; the answers of the
+ * answers have a page of their own; in the printed lesson a question stands above what answers it. In the exercise mode the rules that are not written are left out; the answers of the
  * worksheet have them. */
 "use strict";
 
@@ -80,14 +80,14 @@ function drawSheet(n, isWorksheet) {
     tables.style.setProperty("--box", box + "px");
     const words = isOpen ? [askForRule(step), "."] : !isWorksheet ? prose(step.text || sentenceOf(step))
         : picture.moves && prose(sentenceOf(step)); /* else the rule says it */
+    const asked = !isOpen && questionsNow().map(({ question }) => el("div", { class: "asked" }, el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
+        question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option))))));
     const sheet = el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)),
         el("h2", {}, rule, isOne && `, ${panelName(main.t, panels[0])}`,
-            row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), words && el("p", {}, words), isSgd(step) && drawCurve(), tables,
+            row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), !isWorksheet && asked, words && el("p", {}, words), isSgd(step) && drawCurve(), tables,
         isLoop(step) && !isWorksheet && [el("p", {}, prose(loopOnPaper(state.lesson).says)), drawLoopCurves(state.lesson), el("p", {}, prose(state.lesson.loop.course))],
         isWorksheet && el("p", { class: "working" }),
-        !isOpen && questionsNow().map(({ question }) => el("div", { class: "asked" },
-            el("p", {}, el("b", {}, "Question. "), prose(question.ask)),
-            question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option)))))));
+        isWorksheet && asked);
     return { sheet, answer: isWorksheet && [el("dt", {}, phaseOf(state.lesson, n), ": ", nameEl(main.name)),
         el("dd", {}, isOpen && [pictureOf(step).rule, ": "], panels.map(p => panelInWords(main, p)).join("; "))] };
 }
