@@ -174,7 +174,7 @@ static void ask_target(Lesson *l) {
         snprintf(numbers[i], sizeof numbers[i], "%.2f", others[i]);
         options[i] = numbers[i];
     }
-    snprintf(why, sizeof why, "E would be %s, and the rule of the square is 2 x dy: %s.",
+    snprintf(why, sizeof why, "`E` would be %s, and `dY` = 2 x `E`: %s.",
              show_difference(number_with(y, 2), number_with(t + 1, 2), off),
              show_product(number(2), off, number_with(dy - 2, 2)));
     ask_choice(l, step_backward("E", "Y"), options, 1, why,
@@ -199,8 +199,8 @@ static void ask_step(Lesson *l) {
         l, step_backward("U", "w"), options, 1, why,
         "A gradient points to a larger loss. Mind the sign.",
         "A step of SGD, which comes next, subtracts from `w` its gradient times the learning rate. Suppose that "
-        "the gradient were %g, and the rate %g: where would `w` be then?",
-        dw, RATE);
+        "`w` were %.3f, its gradient %g and the rate %g: where would `w` be then?",
+        w, dw, RATE);
 }
 
 /* What do weights become if the same number is added to all scores? */

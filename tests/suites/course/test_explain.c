@@ -982,6 +982,18 @@ static void expect_not_told(const Json *question) {
                   "lesson %d: the text tells %s", lesson.number, json_text(question, "ask", ""));
 }
 
+/* What a question asks for can be computed from what it says: it has the number that is to move. */
+TEST(the_question_about_a_step_of_sgd_has_its_number) {
+    open_case(0);
+    const Json *question = questions->first;
+    while (question && !strstr(json_text(question, "ask", ""), "learning rate"))
+        question = question->next;
+    ck_assert_ptr_nonnull(question);
+    const char *ask = json_text(question, "ask", "");
+    ck_assert_msg(strstr(ask, format("%.3f", value(find("w"), 0))) != NULL, "%s", ask);
+    close_case();
+}
+
 LOOP_TEST(questions_have_answers, CASES) {
     open_case(_i);
     ck_assert_msg(_i >= PARTS || questions->count >= 3, "lesson %d has %d questions", lesson.number,
