@@ -3,6 +3,7 @@
 
 #include "../../../tensor/tensor.h"
 #include "../../common/output.h"
+#include "../../common/put_text.h"
 #include "points.h"
 #include "results.h"
 #include "submission.h"
@@ -162,7 +163,7 @@ static void write_cell(FILE *file, const char *text) {
 static void write_names(FILE *file, const Table *table) {
     fputs("student", file);
     for (int i = 0; i < table->n; i++) fprintf(file, ",%s", exercise_title(table->exercise[i]));
-    fputs(",points,mistake,stage\n", file);
+    fputs(",points,of,mistake,stage\n", file);
 }
 
 static int count(const Table *table, const Student *student, MarkKind kind) {
@@ -174,6 +175,12 @@ static int count(const Table *table, const Student *student, MarkKind kind) {
 static int points(const Table *table, const Student *student) {
     int sum = 0;
     for (int i = 0; i < table->n; i++) sum += student->cell[i].points;
+    return sum;
+}
+
+static int most_points(const Table *table) {
+    int sum = 0;
+    for (int i = 0; i < table->n; i++) sum += points_of(table->exercise[i]);
     return sum;
 }
 
@@ -207,7 +214,7 @@ static void write_student(FILE *file, const Table *table, const Student *student
     for (int i = 0; i < table->n; i++) fprintf(file, ",%s", mark_names[student->cell[i].kind]);
     putc(',', file);
     if (!count(table, student, MARK_NOT_MARKED)) fprintf(file, "%d", points(table, student));
-    putc(',', file);
+    fprintf(file, ",%d,", most_points(table));
     write_mistakes(file, table, student);
     putc(',', file);
     write_stages(file, table, student);
@@ -223,17 +230,41 @@ static void write_table(FILE *file, const void *data) {
 /* ---- files ------------------------------------------------------------------------------------
  */
 
-/* Says which of a student's files are not there. */
+/* Says which of a student's files have another name, and which are not there. */
 static void print_files(const Table *table, const Student *student) {
-    char folder[PATH_SIZE / 2], sentence[SENTENCE_SIZE];
+    char folder[PATH_SIZE / 2], sentence[SENTENCE_SIZE], label[LABEL_SIZE], list[512] = "";
+    int files = 0, missing = 0;
     Submission from;
     locate(table, student, folder, &from);
     for (int i = 0; i < table->n; i++) {
         const Exercise *e = table->exercise[i];
-        const bool again = i > 0 && e->file && table->exercise[i - 1]->file;
-        if (!again && place_is_missing(&from, e, sentence, sizeof sentence))
-            printf("%s: %s\n", student->shown, sentence);
+        if (i > 0 && e->file && table->exercise[i - 1]->file) continue;
+        files++;
+        exercise_label(e, label);
+        const PlaceState state = place_is_missing(&from, e, sentence, sizeof sentence);
+        if (state == PLACE_OTHER_NAME) printf("%s: %s\n", student->shown, sentence);
+        if (state == PLACE_MISSING)
+            put_text(list, sizeof list, "%s%s", missing++ ? ", " : "", e->file ? e->file : label);
     }
+    if (missing)
+        printf("%s: %d of %d %s missing: %s\n", student->shown, missing, files,
+               missing == 1 ? "is" : "are", list);
+}
+
+/* In a folder of all files: those whose name is no exercise's, of one student or of none. */
+static void print_strangers(const Table *table) {
+    DIR *folder = *table->student->prefix ? opendir(table->class->folder) : NULL;
+    for (struct dirent *item = folder ? readdir(folder) : NULL; item; item = readdir(folder)) {
+        const size_t n = strlen(item->d_name);
+        bool known = n < 3 || *item->d_name == '.' || strcmp(item->d_name + n - 2, ".c") != 0;
+        for (int i = 0; exercise_at(i) && !known; i++)
+            known = submission_prefix(item->d_name, exercise_source(exercise_at(i)));
+        if (known) continue;
+        Student none;
+        name_student(&none, item->d_name);
+        printf("%s: which exercise is it? Files are called ada_04_softmax.c\n", none.shown);
+    }
+    if (folder) closedir(folder);
 }
 
 /* ---- mistakes ---------------------------------------------------------------------------------
@@ -312,7 +343,7 @@ static void mark_student(Place *place, const Table *table, Student *student) {
 
 static void print_student(const Table *table, const Student *student) {
     if (table->class->csv)
-        printf("%s: %d of %d\n", student->shown, count(table, student, MARK_RIGHT), table->n);
+        printf("%s: %d points of %d\n", student->shown, points(table, student), most_points(table));
     else write_student(stdout, table, student);
     fflush(stdout);
 }
@@ -332,6 +363,7 @@ static int report(const Table *table) {
     if (table->class->csv && !output_write(table->class->csv, write_table, table)) return 1;
     putchar('\n');
     for (int i = 0; i < table->students; i++) print_files(table, &table->student[i]);
+    print_strangers(table);
     print_commonest(table);
     printf("\n%d %s, seed %llu.", table->students, table->students == 1 ? "student" : "students",
            (unsigned long long)table->class->seed);

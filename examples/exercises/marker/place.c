@@ -587,15 +587,17 @@ void place_file(const Submission *from, const Exercise *e, char name[NAME_SIZE])
     else snprintf(name, NAME_SIZE, "%.239s%s", from->prefix, right);
 }
 
-bool place_is_missing(const Submission *from, const Exercise *e, char *sentence, size_t size) {
+PlaceState place_is_missing(const Submission *from, const Exercise *e, char *sentence,
+                            size_t size) {
     char name[NAME_SIZE], path[PATH_SIZE];
     struct stat status;
     place_file(from, e, name);
     snprintf(path, sizeof path, "%.3700s/%s", from->folder, name);
-    if (lstat(path, &status) == 0) return false;
+    if (lstat(path, &status) == 0) return PLACE_THERE;
     if (*from->prefix) snprintf(sentence, size, "%s is missing", name); /* others are others' */
-    else submission_other_name(from->folder, name, exercise_source(e), sentence, size);
-    return true;
+    else if (submission_other_name(from->folder, name, exercise_source(e), sentence, size))
+        return PLACE_OTHER_NAME;
+    return PLACE_MISSING;
 }
 
 /* What a file is called here: without the prefix, or as what it is taken. NULL: it is not copied.

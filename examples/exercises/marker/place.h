@@ -51,7 +51,8 @@ bool place_take(Place *place, const Submission *submission, char *sentence, size
 /* The name of the exercise's file in the folder of the submission: "ada_04_softmax.c". */
 void place_file(const Submission *from, const Exercise *e, char name[NAME_SIZE]);
 /* Is it not there? With a sentence, which may name another that is. */
-bool place_is_missing(const Submission *from, const Exercise *e, char *sentence, size_t size);
+typedef enum { PLACE_THERE, PLACE_MISSING, PLACE_OTHER_NAME } PlaceState;
+PlaceState place_is_missing(const Submission *from, const Exercise *e, char *sentence, size_t size);
 
 /* The path of a file in one of the place's folders. */
 void place_path(const Place *place, const char *folder, const char *name, const char *suffix,

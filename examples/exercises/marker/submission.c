@@ -387,15 +387,17 @@ static bool find_other(const char *folder, const char *right, bool deeper, char 
     return is_found;
 }
 
-void submission_other_name(const char *folder, const char *name, const char *right, char *sentence,
+bool submission_other_name(const char *folder, const char *name, const char *right, char *sentence,
                            size_t size) {
     char found[512];
-    if (!find_other(folder, right, true, found)) snprintf(sentence, size, "%s is missing", name);
+    const bool is_there = find_other(folder, right, true, found);
+    if (!is_there) snprintf(sentence, size, "%s is missing", name);
     else
         snprintf(sentence, size, "%.300s is there; %s is not%s", found, name,
                  strcmp(found, "attention.c") ? ""
                                               : " (the assignment? build/exercises attention.c)");
     submission_make_plain(sentence);
+    return is_there;
 }
 
 /* ---- what the compiler says ------------------------------------------------------------------ */

@@ -26,10 +26,10 @@ bool submission_reaches_out(const char *path, const char *rule, const char *here
 bool submission_means(const char *file, const char *right);
 /* How long is the part of "ada_04_softmax.c" before the name of this file? 0 if there is none. */
 size_t submission_prefix(const char *file, const char *right);
-/* "04_softmax (1).c is there; 04_softmax.c is not", if a file seems to be meant, also of a folder
- * in this folder; else "04_softmax.c is missing". `name` is not there, and right is "04_softmax".
- */
-void submission_other_name(const char *folder, const char *name, const char *right, char *sentence,
+/* "04_softmax (1).c is there; 04_softmax.c is not", and true, if a file seems to be meant, also of
+ * a folder in this folder; else "04_softmax.c is missing". `name` is not there, and right is
+ * "04_softmax". */
+bool submission_other_name(const char *folder, const char *name, const char *right, char *sentence,
                            size_t size);
 
 /* Does every body of this function in a C text only declare, loop and SHOW, as the form does? False

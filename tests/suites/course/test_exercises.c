@@ -556,12 +556,12 @@ static void make_class(void) {
 }
 
 TEST(a_class) {
-    static const char table[] = "student,03_product,04_softmax,points,mistake,stage\n"
-                                "\"Ada, A\",right,right,2,,\n"
-                                "\"bob\",empty,wrong,0,04_softmax: no_sum,\n"
-                                "\"eve\",empty,wrong,0,04_softmax: no_sum,\n";
+    static const char table[] = "student,03_product,04_softmax,points,of,mistake,stage\n"
+                                "\"Ada, A\",right,right,2,2,,\n"
+                                "\"bob\",empty,wrong,0,2,04_softmax: no_sum,\n"
+                                "\"eve\",empty,wrong,0,2,04_softmax: no_sum,\n";
     static const char rest[] =
-        "\nbob: 03_product.c is missing\n"
+        "\nbob: 1 of 2 is missing: 3\n"
         "eve: 03_Product (1).C is there; 03_product.c is not\n"
         "\nThe commonest mistakes:\n  2 students, 04_softmax: no_sum\n"
         "    The code computes this: y * dy, without the sum over the row.\n";
@@ -572,7 +572,7 @@ TEST(a_class) {
     ck_assert_msg(strstr(out, rest), "%s", out);
     ck_assert_ptr_nonnull(strstr(out, "\n3 students, seed 5.\n"));
     ck_assert_int_eq(run("--class $D/class --only 3,4 --csv $D/marks.csv"), 0);
-    ck_assert_int_eq(strncmp(out, "Ada, A: 2 of 2\nbob: 0 of 2\n", 27), 0);
+    ck_assert_int_eq(strncmp(out, "Ada, A: 2 points of 2\nbob: 0 points of 2\n", 41), 0);
     slurp(path("marks.csv"), csv, sizeof csv);
     ck_assert_str_eq(csv, table);
     int seed = 7, again = 7;
@@ -599,12 +599,12 @@ TEST(a_class_of_strange_names) {
         0);
     ck_assert_int_eq(run("--class $D/class --only 4 --csv $D/marks.csv"), 0);
     slurp(path("marks.csv"), csv, sizeof csv);
-    ck_assert_str_eq(csv, "student,04_softmax,points,mistake,stage\n"
-                          "\"'-x\",no-compile,0,,\n"
-                          "\"'=1+1\",right,1,,\n"
-                          "\"'@y\",empty,0,,\n"
-                          "\"b?[2Jo??b?\303\251\",wrong,0,04_softmax: no_sum,\n");
-    ck_assert_ptr_nonnull(strstr(out, "b?[2Jo??b?\303\251: 0 of 1\n"));
+    ck_assert_str_eq(csv, "student,04_softmax,points,of,mistake,stage\n"
+                          "\"'-x\",no-compile,0,1,,\n"
+                          "\"'=1+1\",right,1,1,,\n"
+                          "\"'@y\",empty,0,1,,\n"
+                          "\"b?[2Jo??b?\303\251\",wrong,0,1,04_softmax: no_sum,\n");
+    ck_assert_ptr_nonnull(strstr(out, "b?[2Jo??b?\303\251: 0 points of 1\n"));
     ck_assert_ptr_nonnull(strstr(out, "@y: 04_softmax?.c is there; 04_softmax.c is not\n"));
     ck_assert_ptr_null(strchr(out, '\033'));
     ck_assert_str_eq(complaints, "exercises: zoe is a link, and no student's folder\n");
@@ -622,11 +622,17 @@ TEST(a_class_in_one_folder) {
                      0);
     ck_assert_int_eq(run("--class $D/class --only 3,4,11"), 0);
     ck_assert_msg(
-        strstr(out, "\n\"ada_17\",right,right,empty,2,,\n\"bob\",empty,empty,no-compile,0,,\n"),
+        strstr(out, "\n\"ada_17\",right,right,empty,2,3,,\n\"bob\",empty,empty,no-compile,0,3,,\n"),
         "%s", out);
-    ck_assert_ptr_nonnull(strstr(out, "\nada_17: ada_17_11_attention.c is missing\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\nada_17: 1 of 3 is missing: 11\n"
+                                      "bob: 2 of 3 are missing: 3, 4\n"));
     run("--class $D/class --only attention");
-    ck_assert_msg(strstr(out, "bob: bob_attention.c is missing\n"), "%s", out);
+    ck_assert_msg(strstr(out, "bob: 1 of 1 is missing: attention\n"), "%s", out);
+    ck_assert_int_eq(shell("cd $D/class && mv ada_17_03_product.c ada_17_product.c"), 0);
+    run("--class $D/class --only 3,4");
+    ck_assert_msg(
+        strstr(out, "ada_17_product.c: which exercise is it? Files are called ada_04_softmax.c\n"),
+        "%s", out);
 }
 
 /* A file of a folder in the folder is named, and of a name with a student's before it. */

@@ -300,8 +300,8 @@ TEST(one_list) {
                      0);
     ck_assert_int_eq(run("--class $D/class --seed 5"), 0);
     ck_assert_ptr_nonnull(strstr(out, "student,matmul_forward,softmax_forward,"));
-    ck_assert_ptr_nonnull(strstr(out, ",right,100,,\n"));
-    ck_assert_int_eq(occurrences(out, "\nbob: attention.c is missing\n"), 1);
+    ck_assert_ptr_nonnull(strstr(out, ",right,100,100,,\n"));
+    ck_assert_int_eq(occurrences(out, "\nbob: 1 of 1 is missing: attention\n"), 1);
 }
 
 /* points.txt gives each output of matmul_backward its half. */
