@@ -23,10 +23,10 @@ PACK       = gzip -9n
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
 PAGE_AT  = $(BUILD)/obj/examples/explain/page
 PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html page.css page.js)
-STYLES   = $(patsubst %,examples/explain/page/%.css,base machine step sgd rulebox card play media)
+STYLES   = $(patsubst %,examples/explain/page/%.css,base machine door step sgd play media)
 SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data plan views pictures \
-             compare tables layout machine predict terms nudge sgd loop step experiment words questions charts cover again pull planted controls \
-             rulebox exercise card change panels share save paper keys page play)
+             compare tables layout machine marks terms nudge sgd loop step experiment words questions charts cover again pull controls \
+             door way change panels share save paper keys page play)
 EXPLAIN  = $(patsubst %,examples/explain/%/*.c,lessons steps rules page)
 LESSONS  = $(call objects,$(call files,$(EXPLAIN) examples/recall/*.c)) $(SOURCED) $(PAGE)
 # The module: all of the library but threads and the writing of files, the lessons, and recall.

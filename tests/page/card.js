@@ -11,22 +11,25 @@ const RIGHT = {
     5: { dC: "dY @ W_o", dW_o: "dY' @ C", dY_h: "dG * gate", dgate: "sum(sum(dG * Y_h)')", dA: "dY_h @ V_h'", dV_h: "A' @ dY_h", dZ: "A * (dA - sum(A * dA))" },
     6: { dW_2: "dY' @ H", db_2: "sum0(dY)", dH: "dY @ W_2", dP: "dH * H / P", dA: "dO @ x'", dS: "scale * A * (dA - sum(A * dA))", dW_q: "dQ' @ x" },
 };
-const lines = () => stepNow().lines, fieldOf = n => $(`#line-${n}`), saidOf = n => $(`#said-${n}`).textContent.replace(/\u00a0/g, " ");
-const tally = () => $("#step .rule .soft")?.textContent;
+const lines = () => stepNow().lines, field = () => $("#rule-text"), said = () => $("#rule-said").textContent.replace(/\u00a0/g, " ");
+const tally = () => /^\d+ of \d+/.exec($("#words .text").textContent)?.[0], labelNow = () => $("#rule-form label").textContent;
+const labelOf = n => el("span", {}, nameEl(lines()[n].name), " =").textContent, openLines = () => all(".open-line");
+const chooseIt = n => labelNow() === labelOf(n) || openLines().find(each => each.textContent === labelOf(n).replace(/ $/, ""))?.click() || openLines().find(each => each.textContent.trim() === labelOf(n).trim())?.click();
 
 /* As a reader types it; Enter submits the form. */
 function write(n, formula) {
-    const field = fieldOf(n);
-    field.focus();
-    field.value = formula;
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-    field.form.requestSubmit();
+    chooseIt(n);
+    expect(labelNow() === labelOf(n), `the row is for ${labelNow()}, not for ${labelOf(n)}`);
+    field().focus();
+    field().value = formula;
+    field().dispatchEvent(new Event("input", { bubbles: true }));
+    press("Enter", field());
 }
 
 /* Nothing of the card lies outside of the window, also where the page cuts off what is too wide. */
 function lookInside(what) {
     lookWide();
-    for (const each of all("#step .card-line > *, #step .keep, #step .buttons > *")) {
+    for (const each of all("#door form > *, #step .keep, #step .keep td, #step .buttons > *")) {
         const { left, right } = each.getBoundingClientRect();
         expect(left >= 0 && right <= innerWidth + 1, `${what}: ${each.className || each.tagName} ends at ${right.toFixed(0)} of ${innerWidth}`);
     }
@@ -51,8 +54,7 @@ async function writeCard(name) {
     cards.clear();
     for (const { kind, id } of state.lesson.steps.slice()) if (kind === "backward") { /* the box has shown right rules */
         await go(`#${name}/${id}`);
-        press("w");
-        press("Escape", document.activeElement);
+        for (let looks = 0; looks < 4 && isNudging(); looks++) press("ArrowRight");
     }
     await go(`#${name}/card`);
     expect(lines().map(line => line.name).join() === Object.keys(right).join(), `${what} asks for ${lines().map(line => line.name)}`);
@@ -60,26 +62,28 @@ async function writeCard(name) {
     const answers = Controls.judgeCard(lines().map(line => `${line.name}: ${right[line.name]}`)).map(({ name: of, shown }) => ({ shown, typeset: typesetRule(of, shown).map(each => each.textContent ?? each).join("") }));
     expectNoAnswer(what, answers);
     lines().forEach(({ tensor }, n) => {
-        const { panels, rows, columns } = state.lesson.tape.tensors[tensor], field = fieldOf(n), label = field.labels[0].textContent;
-        expect(label.includes(rows * columns * panels === 1 ? "one number" : `${rows} × ${columns}`), `${what}: the size of ${label}`);
-        expect(field.value === "" && !field.disabled && parseFloat(getComputedStyle(field).fontSize) >= 16, `${what}, ${label}: the field`);
-        press("ArrowLeft", field);
+        const { panels, rows, columns } = state.lesson.tape.tensors[tensor];
+        chooseIt(n);
+        expect(labelNow() === labelOf(n) && document.activeElement === (n ? field() : document.activeElement) && field().labels[0].textContent === labelNow(), `${what}: a click on a line does not choose ${labelOf(n)}`);
+        expect(said().includes(rows * columns * panels === 1 ? "one number" : `${rows} × ${columns}`), `${what}: the size: ${said()}`);
+        expect(field().value === "" && !field().readOnly && parseFloat(getComputedStyle(field()).fontSize) >= 16, `${what}, ${labelNow()}: the field`);
+        press("ArrowLeft", field());
     });
     expect(where() === `#${name}/card`, `${what}: an arrow in a field leads to ${where()}`);
     lookInside(what);
-    const wide = innerWidth >= 1100, end = $("#step .card-lines").getBoundingClientRect().bottom + scrollY;
+    const wide = innerWidth >= 1100, end = $("#step .keep").getBoundingClientRect().bottom + scrollY;
     expect(!wide || end <= innerHeight, `${what}: the lines end at ${end} of ${innerHeight}`);
     const words = Math.max(...all("#words .text, #words .end").map(each => each.getBoundingClientRect().bottom + scrollY));
     expect(innerWidth < 1280 || words <= innerHeight, `${what}: its words end at ${words.toFixed(0)} of ${innerHeight}`);
     for (let n = lines().length - 1; n >= 0; n--) {
         const { name: of } = lines()[n], done = lines().length - 1 - n;
         write(n, of);
-        expect(/is what this line is to say/.test(saidOf(n)) && document.activeElement === fieldOf(n), `${what}: ${of} for ${of} says ${saidOf(n)}`);
+        expect(/is what this line is to say/.test(said()) && document.activeElement === field(), `${what}: ${of} for ${of} says ${said()}`);
         write(n, `2 * (${right[of]})`);
-        expect(/Not yet.*\?$/.test(saidOf(n)) && fieldOf(n).getAttribute("aria-invalid") === "true" && tally() === `${done} of ${lines().length}`, `${what}: twice ${of} says ${saidOf(n)}`);
+        expect(/\?$/.test(said()) && $("#verdict").textContent.includes("not yet") && field().matches(".is-wrong") && tally() === `${done} of ${lines().length}`, `${what}: twice ${of} says ${said()}`);
         expectNoAnswer(`${what}, ${of}`, answers.slice(0, n));
         write(n, n % 2 ? `${of} = ${right[of]}` : ` ${right[of]} `);
-        if (n) expect(fieldOf(n).readOnly && fieldOf(n).value === right[of] && document.activeElement === fieldOf(0) && tally() === `${done + 1} of ${lines().length}`, `${what}: ${of} = ${right[of]} says ${saidOf(n)}, ${tally()}`);
+        if (n) expect(openLines().length === n && $("#step .keep").textContent.includes(answers[n].typeset) && document.activeElement === field() && labelNow() === labelOf(0) && tally() === `${done + 1} of ${lines().length}`, `${what}: ${of} = ${right[of]} says ${said()}, ${tally()}`);
         expect($("#announce").textContent === `${of}: right`, `${what}: a right line is announced as ${$("#announce").textContent}`);
     }
     expectCard(what, answers);
@@ -89,7 +93,7 @@ async function writeCard(name) {
 /* The card: each rule with its line forward, on paper alone, as a picture, kept, and empty once more. */
 function expectCard(what, answers) {
     const keep = $("#step .keep"), rows = all("#step .keep tbody tr");
-    expect(keep && rows.length === lines().length && !$("#step form") && document.activeElement === $("#print-card"), `${what}: no card comes`);
+    expect(keep && rows.length === lines().length && !openLines().length && !field().getClientRects().length && $("#door h2").textContent.includes("all yours") && document.activeElement === $("#print-card"), `${what}: no card comes`);
     if (!keep) return;
     for (const { typeset } of answers) expect(keep.textContent.includes(typeset), `${what} has no ${typeset}`);
     expect(rows.every(row => row.lastChild.textContent.length > 5), `${what}: a rule has no reason`);
@@ -97,7 +101,7 @@ function expectCard(what, answers) {
     const bottom = keep.getBoundingClientRect().bottom + scrollY;
     expect(innerWidth < 1100 || bottom <= innerHeight, `${what} ends at ${bottom} of ${innerHeight}`);
     const saved = stepAsSvg().textContent;
-    expect(saved.includes("backward") && saved.includes("why") && !saved.includes("matmul"), `${what} is saved as ${saved.slice(0, 60)}`);
+    expect(saved.includes("Tapehead, lesson") && saved.includes("backward") === innerWidth > 700 && !saved.includes("matmul"), `${what} is saved as ${saved.slice(0, 60)}`);
     printed = "card";
     drawPaper();
     expect($("#paper .keep") && $("#paper").children.length === 1 && !$("#paper .tab"), `${what} is not printed alone`);
@@ -106,7 +110,7 @@ function expectCard(what, answers) {
     draw();
     expect($("#step .keep"), `${what} is not kept`);
     all("#step .buttons button").find(each => each.textContent === "once more, empty").click();
-    expect(tally() === `0 of ${lines().length}` && document.activeElement === fieldOf(0) && all("#step input").every(each => !each.value), `${what} is not empty once more`);
+    expect(tally() === `0 of ${lines().length}` && document.activeElement === field() && !field().value, `${what} is not empty once more`);
     expectNoAnswer(`${what}, empty`, answers);
     cards.clear();
     draw();
@@ -123,31 +127,36 @@ async function writeOthers() {
         [2, "A * dA - sum(A * dA)", "the difference needs a bracket. Where"], [5, "Q’ @ dS", "The formula is 4 × 3 and the gradient must be 3 × 4. It is QT times dS"],
         [3, "dZ", "It is dZ, without the factor 0.5."], [3, "0.25 dZ", "It is dZ with the factor 0.5 twice."], [3, "dZ / 2 / √d &", "At character 13: & is no sign"], [0, "", "Write a formula first."], [4, "dS @ K'", "It is dS times KT, where K is transposed: the other factor of S = Q KT is KT, and its transpose is K. Which numbers of KT does"], [4, "dS @", "At the end: the formula ends"]]) {
         write(n, formula);
-        expect(saidOf(n).replace(/ᵀ/g, "T").includes(words), `${formula}: ${saidOf(n)}`);
+        expect(said().replace(/ᵀ/g, "T").includes(words), `${formula}: ${said()}`);
     }
     lookInside("mistakes");
     await go("#2/f3");
     await go("#2/card");
-    expect(fieldOf(1).value === "dY @ V" && /not transposed/.test(saidOf(1)), "what was written is lost in this visit");
-    fieldOf(0).value = "A' @";
-    fieldOf(0).dispatchEvent(new Event("input", { bubbles: true }));
-    fieldOf(0).focus();
+    chooseIt(1);
+    expect(field().value === "dY @ V" && /not transposed/.test(said()), "what was written is lost in this visit");
+    chooseIt(0);
+    field().value = "A' @";
+    field().dispatchEvent(new Event("input", { bubbles: true }));
+    field().focus();
     rebuild();
-    expect(fieldOf(0).value === "A' @" && document.activeElement === fieldOf(0), "another width takes what is typed, or the focus");
+    expect(field().value === "A' @" && document.activeElement === field(), "another width takes what is typed, or the focus");
+    chooseIt(1);
+    chooseIt(0);
+    expect(field().value === "A' @", "another line takes what is typed");
     await go("#2/card&keys=2&size=2&rule=softmax");
     write(1, "dY @ V");
-    expect(/It is dY times V/.test(saidOf(1)) && !/size/.test(saidOf(1)), `square tables: ${saidOf(1)}`);
+    expect(/It is dY times V/.test(said()) && !/size/.test(said()), `square tables: ${said()}`);
     write(2, "A * dA");
-    expect(/without the sum/.test(saidOf(2)), "a planted rule makes a card's line right");
+    expect(/without the sum/.test(said()), "a planted rule makes a card's line right");
     await go("#5/card");
     write(2, "dG");
-    expect(/right for these numbers, but not for all/.test(saidOf(2)), `right by chance: ${saidOf(2)}`);
+    expect(/right for these numbers, but not for all/.test(said()), `right by chance: ${said()}`);
     Object.assign(Storage.prototype, { getItem, setItem });
 }
 
 async function beRefused() {
     await go("#2/card");
-    expect(lines().length === 6 && all("#step input").every(each => each.disabled) && $("#words").textContent.includes(WALK.refused), `without the library: ${$("#words").textContent}`);
+    expect(lines().length === 6 && openLines().every(each => each.disabled) && !field().getClientRects().length && $("#words").textContent.includes(WALK.refused), `without the library: ${$("#words").textContent}`);
     lookWide();
 }
 

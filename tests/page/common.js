@@ -48,7 +48,7 @@ function lookFit(isRecording) {
     for (const panels of all("#step .panels"))
         expect(isPresenting() || panels.scrollHeight <= panels.clientHeight + 1 || panels.querySelector(".grid").querySelectorAll('[role="row"]').length > 8,
             `${where()}: rows of a small table are cut off`);
-    if (isRecording || innerWidth < 1100 || innerHeight < 720 || !$("#terms, .nudged") || !$("#panel").hidden || !$("#state").hidden) return;
+    if (isRecording || innerWidth < 1100 || innerHeight < 720 || !$("#terms, .nudged") || !$("#panel").hidden) return;
     const bottom = Math.max(...all("#step .items, #terms > *, .nudged > *, .legend").map(each => each.getBoundingClientRect().bottom)) + scrollY;
     expect(bottom <= innerHeight, `${where()}: the step ends at ${bottom.toFixed(0)} of ${innerHeight}`);
 }

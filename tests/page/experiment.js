@@ -54,7 +54,7 @@ async function tryOne(name, experiment) {
     report.experiments = (report.experiments || 0) + 1;
     if (innerWidth < 1100) return;
     await go(link + "&present");
-    if (state.hide) togglePredict();
+    if (state.hide) toggleHide();
     button().click();
     lookAt(experiment, positions.length - 1);
     $("#exit").click();

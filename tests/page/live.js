@@ -83,7 +83,7 @@ function compareWithRecorded() {
 }
 
 /* What a step says, whatever room it has. */
-const stepText = () => [".rule h2", "#terms"].map(part => $("#step " + part)?.textContent).join() + all("#step .c").map(cell => cell.textContent).join();
+const stepText = () => ["#door h2", "#step #terms"].map(part => $(part)?.textContent).join() + all("#step .c").map(cell => cell.textContent).join();
 
 const openPanelOf = name => {
     if ($(`#b-${name}`).getAttribute("aria-expanded") !== "true") $(`#b-${name}`).click();
@@ -110,7 +110,7 @@ async function useControl(name, setting) {
     expect(link.includes(`&${key}=${text}`), `${what}: the address is ${link}`);
     if (!input) openPanelOf("change");
     expect(!$("#again").disabled && $("#changed").textContent.includes("computed"), `${what}: the page does not say that it computed`);
-    expect(!$("#state").hidden && $("#state").textContent.includes("Changed"), `${what}: the page does not say that it shows another state`);
+    expect($("#rule-said").textContent.includes("Changed: the loss is ") && $("#b-change.used"), `${what}: the page does not say that it shows another state`);
     await go("#1");
     await go(link);
     expect(where() === link && stepText() === shown, `${link} does not lead back`);
@@ -125,17 +125,18 @@ async function useControl(name, setting) {
 
 /* Both states and their difference, number by number. */
 async function sideBySide(what) {
-    const button = [...$("#state").querySelectorAll("button")].find(each => each.textContent === "side by side");
-    button.click();
+    openPanelOf("change");
+    $("#compare").click();
     const tables = all("#step .tab"), numbers = table => [...table.querySelectorAll(".c")].map(cell => Number(cell.textContent.replace("−", "-")));
-    if ($("#step .rule h2").textContent.includes(" and ")) {
+    if ($("#door h2").textContent.includes(" and ")) {
         const [difference, mine, theirs] = tables.map(numbers), decimals = cell => (/\.(\d+)/.exec(cell.textContent) || ["", ""])[1].length,
             most = 1.6 * 10 ** -Math.max(...[...tables[1].querySelectorAll(".c")].map(decimals));
         expect(difference.every((x, i) => !Number.isFinite(x) || !Number.isFinite(mine[i]) || Math.abs(mine[i] - theirs[i] - x) <= Math.max(0.02, most)), `${what}: the difference is another`);
         expect(tables.length === 3 && $(".both").textContent.includes("The loss is"), `${what}: two states are not side by side`);
     } else expect($(".both"), `${what}: nothing is said of the other state`);
     expect(where().includes("&compare=1"), `${what}: the address has no comparison`);
-    [...$("#state").querySelectorAll("button")].find(each => each.textContent === "side by side").click();
+    $("#compare").click();
+    $("#panel .close").click();
     expect(!where().includes("compare"), `${what}: the comparison stays`);
 }
 
@@ -190,15 +191,14 @@ async function typeNumber(name) {
     report.typed++;
 }
 
-/* The title has the rule in the names of the lesson, or the check has it in those of the op. */
-const showsRule = () => !/\b(y|dy)\b/.test($("#step .rule h2").textContent) || /rule is wrong: \S/.test($("#step .tick.wrong").textContent);
+/* The row has the rule in the names of the lesson. */
+const showsRule = () => !/\b(y|dy)\b/.test($("#rule-text").value) && $("#rule-said b").textContent.length > 5;
 
 async function breakRules(name) {
     for (const { key, title } of state.lesson.rules.slice()) {
         const what = `lesson ${name}, ${title}`;
-        await go(`#${name}`);
-        openPanelOf("break");
-        $(`[data-rule="${key}"]`).click();
+        await go(`#${name}/f0&rule=${key}`);
+        await go($("#rule-said .broken").getAttribute("href"));
         expectShown(ask(`lesson ${name}\nrule ${key}\ntrain 1`), what);
         const { lines, tensors } = state.lesson.tape, isRed = line => line.backward.some(part => part && !(Number(part.worst) < 1e-6));
         const redLines = lines.filter(isRed), redLeaves = state.lesson.steps.filter(step => /not the gradient/.test(step.checked)).map(step => step.tensor);
@@ -206,27 +206,21 @@ async function breakRules(name) {
         else expect(redLines.length > 0 && redLeaves.length === 0, `${what}: no line is red, or a leaf`);
         expect(redLines.every(line => concerned[key].test(line.op)), `${what}: ${red()} are red`);
         expect(red().length >= redLines.length + redLeaves.length, `${what}: red checks are ${red()}`);
-        expect($("#panel").hidden && $("#step .tick.wrong"), `${what}: it does not lead to its red check`);
-        expect($("#state").textContent.includes(title) && $("#state").textContent.includes("red check"), `${what}: the page says ${$("#state").textContent}`);
-        const wrongLeaves = tensors.filter(t => !t.producer && t.grad && Controls.changedByRule(t));
-        expect(all("#state a").length === wrongLeaves.length + 1, `${what}: ${wrongLeaves.length} leaves are wrong, and the page says ${$("#state").textContent}`);
+        expect($("#door .tick.wrong") && $("#mistakes").value, `${what}: it does not lead to its red check`);
+        const wrongLeaves = tensors.filter(t => !t.producer && t.grad && t !== stepNow().tensor && Controls.changedByRule(t));
+        expect(wrongLeaves.every(t => $("#rule-said").textContent.includes(nameEl(t.gradient).textContent)), `${what}: ${wrongLeaves.length} leaves are wrong, and the page says ${$("#rule-said").textContent}`);
         const { right, wrong: losses } = Controls.training();
         expect(right.length === 200 && losses.length === 200 && String(right) !== String(losses), `${what}: the trainings do not differ`);
         await wait(400);
         expect(new Set(all("#words polyline").map(line => line.getAttribute("class"))).size === 2, `${what}: the losses of both rules are not there`);
-        openPanelOf("break");
-        expect($(`[data-rule="${key}"]`).getAttribute("aria-pressed") === "true", `${what}: the menu does not say it`);
-        $("#panel .close").click();
-        press("Home");
-        await go($("#state a").getAttribute("href"));
-        expect($("#step .tick.wrong"), `${what}: its link leads to a right check`);
         if (key !== "assign") expect(showsRule(), `${what}: the step does not show its rule`);
         await sideBySide(what);
         const broken = where();
         await go(broken.replaceAll("&rule=", "&break="));
         expect(where() === broken, `${what}: break= does not mean rule=`);
-        [...$("#state").querySelectorAll("button")].find(each => each.textContent === "undo").click();
-        expect(red().length === 0 && $("#state").hidden && !where().includes("rule"), `${what}: the right rule does not come back`);
+        openPanelOf("change");
+        $("#again").click();
+        expect(red().length === 0 && !$("#b-change.used") && !where().includes("rule"), `${what}: the right rule does not come back`);
         report.broken++;
     }
 }
@@ -244,7 +238,7 @@ async function takeSteps(name) {
         expect($(".big b").textContent === bare(loss), `${what}: the loss after ${text} is ${$(".big b").textContent}`);
         expect(!n || $("#announce").textContent.includes(bare(loss)), `${what}: ${text} is not said`);
         expect(n >= 60 || (dots.length > 0 && dots.length <= n + 1), `${what}: ${dots.length} dots for ${n} steps`);
-        expect(red().length === 0 && $("#state").hidden, `${what}: a check is red, or the page says it twice: ${red()}`);
+        expect(red().length === 0 && !$("#rule-said").textContent, `${what}: a check is red, or the page says it twice: ${red()}`);
         lookWide();
         return loss;
     };
@@ -265,7 +259,7 @@ async function takeSteps(name) {
     for (let n = 1; n < 10; n++) click("take the step");
     const ten = numbersOf(state.lesson);
     press("ArrowLeft");
-    expect(!$("#state").hidden && $("#state").textContent.includes("After 10 steps of SGD"), `${what}: other steps do not say whose tape they show`);
+    expect($("#rule-said").textContent.includes("After 10 steps of SGD"), `${what}: other steps do not say whose tape they show`);
     press("ArrowRight");
     click("start again");
     expect(state.lesson === first && where() === `#${name}/sgd`, `${what}: start again does not show the recorded tape`);
@@ -344,8 +338,6 @@ function refused() {
     const controls = all("#panel .fields input");
     expect(controls.length > 3 && controls.every(input => input.disabled), "a control is not off");
     expect(live === null && $("#changed").textContent.includes(WALK.refused), "the controls do not say why they are off");
-    openPanelOf("break");
-    expect(all(".rulebox").every(button => button.disabled) && $("#changed").textContent.includes(WALK.refused), "a rule can be chosen");
     press("ArrowRight");
     expect(all("#step .c").length > 0 && red().length === 0, "the recorded numbers are not there");
 }

@@ -241,7 +241,7 @@ async function records(hash) {
         lookFit(true);
         for (const tab of all("#step .tab")) if (tab.dataset.shows) for (const cell of tab.querySelectorAll(".c"))
             ((report.cells["recall " + tab.dataset.shows] ||= {})[cell.dataset.i] = [cell.textContent, tab.querySelector(".ten")?.textContent || ""]);
-        for (const tick of all("#step .tick")) report.checks.push([tick.classList.contains("right"), tick.title]);
+        for (const tick of all("#door .tick")) report.checks.push([tick.classList.contains("right"), tick.title]);
         for (const button of all(".heads:not(.looks) button").slice(1)) button.click();
     }
     const cells = all("#step .tab.main .c");

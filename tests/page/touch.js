@@ -90,7 +90,7 @@ async function looks(name, { id, part: { tensor }, look, most }) {
     const at = `#${name}/${id}`, i = look ?? most, cell = `g${tensor.number}.${i}`;
     const pressed = () => $(".looks [aria-pressed=true]").textContent;
     await go(at);
-    expect($("#step h2").textContent.endsWith("= ?") && !$("#step .c") && cellsOf("per nudge").length && where() === at && pressed() === "1 nudge", `${where()}: it does not begin with a nudge`);
+    expect($("#door h2").textContent.endsWith("= ?") && !$("#step .c") && cellsOf("per nudge").length && where() === at && pressed() === "1 nudge", `${where()}: it does not begin with a nudge`);
     press("ArrowRight");
     expect(where() === `${at}.3` && pressed() === "2 add up" && $(".nudged .algebra"), `${where()}: the second look is not the next one`);
     lookWide();
@@ -123,11 +123,20 @@ async function looks(name, { id, part: { tensor }, look, most }) {
     }
 }
 
-/* Predict first hides the gradient. */
-async function hides(name, { id }) {
+/* Where answers are hidden the nudge alone is left of the looks: the others tell the rule, or, where it cannot be written, the gradient. */
+async function hides(name, step) {
+    const { id } = step;
     await go(`#${name}/${id}.3`);
     if (asksBeside()) revealAnswers();
     press("h");
+    if (placeAt(step)) {
+        expect(isRuleHidden(step) && !$("#step .nudged") && !$(".looks") && $("#door h2").textContent.endsWith("= ?"), `${where()}: a look tells the rule`);
+        press("ArrowLeft");
+        expect($(".nudge") && !$(".algebra") && !$("#words .text").textContent.includes("×"), `${where()}: the nudge tells the rule`);
+        press("ArrowRight");
+        expect(stepNow() === step && !$("#step .nudged"), `${where()}: the rule does not follow the nudge`);
+        return press("h");
+    }
     expect(!$(".algebra .wide") && !$(".nudge .plain") && !$("#step output.sum"), `${where()}: the gradient is not hidden`);
     press("h");
     expect(state.asked || $(".nudge .plain") && all(".algebra .wide").length, `${where()}: the gradient stays hidden`);

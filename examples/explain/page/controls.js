@@ -3,7 +3,7 @@
  *
  * Each change stands in the address, "#5/b3.0&heads=2&rule=softmax&set=3,0.5,W_q" (element 3 of W_q becomes 0.5), so a
  * link shows the same numbers to others. A rule with a colon is one that the reader wrote, "&rule=A: y * dy"; there may be
- * several. Without changes the recorded lesson is shown. change.js draws the controls, rulebox.js the box for a rule. */
+ * several. Without changes the recorded lesson is shown. change.js draws the controls, door.js the box for a rule. */
 "use strict";
 
 const Controls = (() => {
@@ -292,7 +292,6 @@ const Controls = (() => {
         library = await Live.load();
         loading = false;
         findRight();
-        beginExercise();
         if (changes.size) readAddress();
         else if (state.lesson) {
             drawAgain();

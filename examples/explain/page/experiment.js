@@ -4,8 +4,7 @@
 "use strict";
 
 /* A table with hidden numbers or a hidden rule could be read off an experiment, so there is none at such a step. */
-const experimentAt = step => !state.hide && !isRuleHidden(step) &&
-    (state.lesson.experiments || []).find(({ at }) => isAt(at, step));
+const experimentAt = step => !state.hide && (state.lesson.experiments || []).find(({ at }) => isAt(at, step));
 const isTrying = () => state.trying !== null && !!experimentAt(stepNow());
 
 function tryOut(isOn) {
@@ -37,8 +36,8 @@ function drawExperiment(box) {
         fill(table, drawTried(experimentAt(stepNow()), positions[n].cells));
         fill(says, prose(positions.slice(0, n + 1).findLast(each => each.says)?.says));
     }
-    fill(box, el("div", { class: "rule" }, el("h2", {}, prose(title))),
-        el("label", { class: "slides" }, prose(knob), slider, label), table, algebra ? drawAlgebra(algebra) : says);
+    drawTitle(prose(title));
+    fill(box, el("label", { class: "slides" }, prose(knob), slider, label), table, algebra ? drawAlgebra(algebra) : says);
     show(Number(slider.value));
 }
 

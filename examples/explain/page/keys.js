@@ -14,7 +14,7 @@ function onKey(event) {
     if (event.repeat && key === "ArrowRight" && state.lesson && isLastStep()) return; /* a key held down leaves no lesson */
     if (key === "Escape" && !target.closest("dialog")) escape(cell);
     else if (needsKeys(target)) return;
-    else if (key === "?") byId("help").showModal();
+    else if (key === "?") openHelp();
     else if (isPlaying()) return;
     else if (cell && (Controls.typeIn(key) || moveInGrid(cell, key))) event.preventDefault();
     else if (node && /^Arrow(Up|Down)$/.test(key)) moveInMachine(node, key);
@@ -24,7 +24,7 @@ function onKey(event) {
 
 const isLastStep = () => state.step === state.lesson.steps.length - 1;
 
-/* The next look at the step, then a step on; where predict first hides numbers from a class, the first press shows them, another one answers what the class was
+/* The next look at the step, then a step on; where answers are hidden from a class, the first press shows them, another one answers what the class was
  * asked, and the next one leads on. */
 function stepOn() {
     if (lookOn()) return;
@@ -49,19 +49,18 @@ function stepByKey(key, target) {
 function otherKey(key) {
     const { unit } = stepNow(), group = unit && state.lesson.groups.find(each => unit.lines.some(line => each.lines.includes(line)));
     if (key === "p") present();
-    else if (key === "h") togglePredict();
+    else if (key === "h" || key === "e") toggleHide();
     else if (key === "t" && canFold()) toggleTape();
     else if (key === "k") toggleKeys();
-    else if (key === "e") toggleExercise();
-    else if (key === "w") return toggleBox(true);
-    else if (key === "o" && group && !isHeldOpen(group)) toggleGroup(group);
+    else if (key === "w") return writeHere();
+    else if (key === "o" && group) toggleGroup(group);
     else return false;
     return true;
 }
 
 /* Closes what is open: a panel, the stay in a table, the choice of a number, present mode. */
 function escape(cell) {
-    if (byId("rule-box").contains(document.activeElement)) closeBox();
+    if (byId("door").contains(document.activeElement)) leaveDoor();
     else if (!byId("panel").hidden) closePanel(true);
     else if (isPlaying()) return;
     else if (isTrying()) tryOut(false);

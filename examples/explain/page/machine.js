@@ -112,7 +112,7 @@ const openable = (lesson, t) => (t.unit?.isFold && t.unit.group) || lesson.group
 /* The button that unfolds a group of lines, or folds it again. */
 function drawOpener(t, n, label) {
     const group = openable(state.lesson, t), folded = group && t.unit.isFold;
-    if (!group || isHeldOpen(group)) return [];
+    if (!group) return [];
     const words = folded ? `open: ${group.lines.map(line => opName(line.op)).join(", ")}` : "fold these lines into one";
     const opener = el("button", { class: "opener", tabindex: "-1", title: words, "aria-label": words,
         onclick: () => toggleGroup(group) },
@@ -184,6 +184,7 @@ function updateNode(t, node, step, n, isBack, hidden) {
         ? step.unit.inputs.includes(t) : step.unit.result === t);
     const classes = { known: isKnown, back: isBack && t.grad, "has-grad": isDone || isSome, some: isSome,
         current: isCurrent, reads: isRead,
+        spoiled: isBack && Controls.changedByRule(t) > 0,
         "secret-v": isHidden && hidden.kind === "v", "secret-g": isHidden && hidden.kind === "g" };
     for (const [name, on] of Object.entries(classes)) node.classList.toggle(name, !!on);
     const loss = node.querySelector(".loss");

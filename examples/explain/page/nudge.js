@@ -25,27 +25,27 @@ function firstLook(step = stepNow()) {
 }
 
 const lookWanted = () => Math.min(state.look, looksOf(stepNow()).length);
-const isRuleWanted = () => state.exercise || state.compare || isTrying() || state.printing || !byId("rule-box").hidden;
+const isRuleWanted = (step = stepNow()) => state.compare || isTrying() || state.printing || (state.look > 1 && isRuleHidden(step)) || /* they would tell it */
+    (!isOfWeights(step) && !!plantedAt(step));
 const lookNow = () => (isRuleWanted() ? looksOf(stepNow()).length : lookWanted());
 const isNudging = () => lookNow() < looksOf(stepNow()).length;
 
 function setLook(n) {
     state.look = n;
-    if (byId("rule-box").hidden || n === looksOf(stepNow()).length) drawAgain();
-    else closeBox();
+    drawAgain();
 }
 
 /* One look on; false at the last one. */
 function lookOn() {
     if (!isNudging()) return false;
-    setLook(lookNow() + 1);
+    setLook(isRuleHidden(stepNow()) ? looksOf(stepNow()).length : lookNow() + 1);
     return true;
 }
 
 /* One look back, where the reader has come by the looks before; false at the first one. */
 function lookBack() {
     if (state.look === Infinity || lookNow() <= firstLook()) return false;
-    setLook(lookNow() - 1);
+    setLook(isRuleHidden(stepNow()) ? 1 : lookNow() - 1);
     return true;
 }
 
@@ -59,7 +59,7 @@ const lookAt = place => Math.max(1, looksWithPlaces(stepNow()).filter(([, first]
 
 function drawLooks(step) {
     const looks = looksOf(step).map((name, n) => (isOfWeights(step) ? `${n + 1} ${name}` : name));
-    return looks.length > 0 && !state.exercise && !state.compare &&
+    return looks.length > 0 && !isRuleHidden(step) && !state.compare &&
         drawChoice("heads looks", looks, "looks at this step", lookNow() - 1, n => setLook(n + 1));
 }
 
@@ -309,10 +309,9 @@ function drawNudge(box, step) {
         if (!isWeights) fill(tables, drawForward(step, state.nudge));
         fill(lines, !isWeights ? drawMoved(step, state.nudge) : isFirst ? drawWeights(step, state.nudge) : drawAddUp(state.nudge));
     };
-    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, isWeights ? [nameEl(picture.main.name), " = ?"] : picture.rule), drawLooks(step)),
-        el("div", { class: "knobs" }, drawKnob(step, move), drawPresets(step)), tables),
-    el("div", { class: "lower" }, lines, el("p", { class: "legend" },
-        isWeights && isFirst && [el("b", {}, "weight: "), el("span", { class: "before" }, "before"), el("span", { class: "now" }, "now"), el("b", {}, "change: ")],
-        el("span", {}, "what happens"), el("span", { class: "mark" }, "what is predicted"))));
+    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, drawLooks(step), drawKnob(step, move), drawPresets(step)), tables),
+        el("div", { class: "lower" }, lines, el("p", { class: "legend" },
+            isWeights && isFirst && [el("b", {}, "weight: "), el("span", { class: "before" }, "before"), el("span", { class: "now" }, "now"), el("b", {}, "change: ")],
+            el("span", {}, "what happens"), el("span", { class: "mark" }, "what is predicted"))));
     move();
 }

@@ -5,7 +5,7 @@
  *     #5/f3&heads=2&rule=softmax  with changes (controls.js)
  *     #2/f3&present               in present mode; &present=key: with the key steps alone (of a long lesson
  *                                 they are shown alone anyway, unless the address names another step)
- *     #2/b3.0&exercise            in the exercise mode (exercise.js)
+ *     #2/b3.0&hide                answers are hidden; so do &exercise and &predict, from days when these were two
  *     #2/b2.0&try                 the experiment of the step (experiment.js)
  *     #2/card                     the card (card.js)
  *     #play&seed=3                the playground (play.js)
@@ -14,7 +14,7 @@
 "use strict";
 
 /* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; turned:
- * the step at which the reader chose the panel; hide: predict first; exercise: rules are hidden until they are written;
+ * the step at which the reader chose the panel; hide: answers are hidden;
  * hint: the terms of a hidden number are shown; bet: the option of the cover;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
  * it room; keys: only the key steps are shown; compare: two states are side by side; trying: the position of an experiment
@@ -22,7 +22,7 @@
  * steady: an answer came, which moves nothing. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
     moved: false, compare: false, printing: "", look: 1, nudge: FIRST_NUDGE, program: false,
-    layout: null, guessed: null, turned: null, others: false, exercise: false, tape: null, keys: false, trying: null };
+    layout: null, guessed: null, turned: null, others: false, tape: null, keys: false, trying: null };
 
 const stepNow = () => state.lesson.steps[state.step];
 const isPlaying = () => !byId("playground").hidden;
@@ -38,9 +38,9 @@ const presentWord = () => (isPresenting() ? "&present" + (state.keys ? "=key" : 
 function writeAddress() {
     if (isPlaying() || (Controls.isLoading() && Controls.suffix())) return; /* what it asks for is not shown yet */
     const isFirst = state.step === 0 && state.lesson === firstLesson && !Controls.suffix() && !location.hash &&
-        !isPresenting() && !state.exercise;
+        !isPresenting() && !state.hide;
     replaceAddress(isFirst ? location.pathname + location.search
-        : addressOf(stepNow(), state.chosen, lookSuffix()) + presentWord() + (state.exercise ? "&exercise" : "") + (isTrying() ? "&try" : ""));
+        : addressOf(stepNow(), state.chosen, lookSuffix()) + presentWord() + (state.hide && !isPresenting() ? "&hide" : "") + (isTrying() ? "&try" : ""));
 }
 
 let isNewEntry = false; /* the browser's Back leads back to this step */
@@ -91,7 +91,7 @@ function unfoldFor(lesson, id) {
 
 /* Shows what the address says. */
 function readAddress() {
-    const { name, id, look, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying(), wasExercise = isExercise();
+    const { name, id, look, key, wanted } = parseAddress(location.hash), wasPlaying = isPlaying();
     const isPlay = name === "play" || wanted.has("play");
     byId("playground").hidden = !isPlay;
     document.body.classList.toggle("playing", isPlay);
@@ -99,9 +99,9 @@ function readAddress() {
     closePanel();
     const present = wanted.get("present");
     if (present !== null) setPresent(true);
-    if (wanted.has("exercise")) setExercise(true);
-    const isTry = wanted.has("try");
-    for (const word of ["present", "exercise", "try"]) wanted.delete(word);
+    const isTry = wanted.has("try"), hides = ["hide", "exercise", "predict"];
+    if (hides.some(word => wanted.has(word))) state.hide = true;
+    for (const word of ["present", "try", ...hides]) wanted.delete(word);
     if (isPlay) return drawTabs("play");
     const found = lessons.find(each => each.name === name),
         { lesson, sentence } = Controls.read(found || firstLesson, wanted);
@@ -111,10 +111,9 @@ function readAddress() {
         : isUnknown ? `There is no lesson ${name} in this page: it shows ${lesson.number ? "lesson " + lesson.name : "a tape"}.` : sentence);
     const before = state.lesson && stepNow(), isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
     if (isOther || machine.lesson !== lesson) openLesson(lesson);
-    else if (isExercise() && !wasExercise) planAgain();
     if (isOtherName) {
         state.bet = null;
-        state.keys = !isExercise() && ((isPresenting() && state.keys) || lesson.plan.long);
+        state.keys = (isPresenting() && state.keys) || lesson.plan.long;
         scrollTo(0, 0);
     }
     if (present !== null) state.keys = present === "key";
@@ -204,11 +203,9 @@ function readFromTop() {
 function draw() {
     const step = stepNow();
     document.body.classList.toggle("at-cover", step.kind === "cover");
-    drawState();
     drawMachine(step);
     foldTape(state.tape === false || (state.tape === null && isLowWindow() && !isPresenting()));
     drawBar();
-    drawBox(step);
     makeRoom(step);
     animateStep();
     updateMachine();
@@ -219,7 +216,7 @@ function draw() {
 
 /* A step is read out as it is seen: its rule, the number that is worked out, its words. */
 function announce() {
-    const { lesson, step } = state, said = [...document.querySelectorAll("#step :is(h1, .rule h2, .lead), #terms, #words > .text")]
+    const { lesson, step } = state, said = [...document.querySelectorAll("#step :is(h1, h2, .lead), #door h2, #terms, #words > .text")]
         .filter(each => each.id !== "terms" || !isHiding()).map(each => each.innerText.trim().replace(/\s+/g, " ")), 
         text = [phaseOf(lesson, step), ...said, isNudging() && looksOf(stepNow())[lookNow() - 1]].filter(Boolean).join(". ");
     if (byId("announce").textContent !== text) byId("announce").textContent = text;
@@ -276,13 +273,13 @@ function drawAgain() {
 function drawBar() {
     const { lesson, step } = state, bar = byId("scrub"), asks = new Set(), some = keySteps(lesson).size, all = lesson.steps.length;
     (lesson.questions || []).forEach(({ at }, n) => lesson.right.has(n) || asks.add(stepOf(lesson, at)));
-    if (isExercise()) lesson.steps.forEach((each, m) => unwrittenAt(each) && asks.add(m));
+    if (state.hide) lesson.steps.forEach((each, m) => isRuleHidden(each) && asks.add(m));
     fill(bar, lesson.steps.map(({ key }, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on"
-        : n < step && "past", asks.has(n) && "ask", state.keys && !key && "beside"].filter(Boolean).join(" ") })));
+        : n < step && "past", lesson.steps[n].check === "wrong" ? "bad" : asks.has(n) && "ask", state.keys && !key && "beside"].filter(Boolean).join(" ") })));
     byId("count").textContent = phaseOf(lesson, step);
     byId("back").disabled = step === 0;
     byId("next").disabled = step === lesson.steps.length - 1 && !lesson.number;
-    byId("predict").setAttribute("aria-pressed", String(state.hide));
+    byId("hide").setAttribute("aria-pressed", String(state.hide));
     fill(byId("keys"), el("span", {}, state.keys ? `${some - 1} key steps` : `all ${all - 1}`));
     byId("keys").hidden = some === all;
 }
@@ -383,11 +380,11 @@ function begin() {
     let timer = 0, width = innerWidth;
     drawMenu();
     const press = { back: stepBack, next: stepOn, scrub: event => goTo(stepInBar(event.clientX)),
-        predict: togglePredict, tape: toggleTape, keys: toggleKeys, write: toggleExercise };
+        hide: toggleHide, tape: toggleTape, keys: toggleKeys };
     for (const [id, act] of Object.entries(press)) byId(id).addEventListener("click", act);
     byId("scrub").addEventListener("mousemove", event =>
         (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));
-    beginBox();
+    beginDoor();
     watchStep(byId("step"));
     beginPanels();
     addEventListener("keydown", onKey);

@@ -1,7 +1,7 @@
 /* panels.js - the panels under the header. One is open at a time; it moves the page down and covers nothing. */
 "use strict";
 
-const panelKinds = { change: drawChange, break: drawBreak, share: drawShare };
+const panelKinds = { change: drawChange, share: drawShare };
 
 const closer = () => button(icon("wrong"), () => closePanel(true), { class: "close", "aria-label": "Close" });
 
@@ -16,7 +16,7 @@ function openPanel(name) {
     fill(box, closer(), panelKinds[name]());
     updatePanel();
     drawAgain();
-    (box.querySelector("input:enabled, .rulebox:enabled") || box.querySelector("button")).focus({ preventScroll: true });
+    (box.querySelector("input:enabled") || box.querySelector("button")).focus({ preventScroll: true });
     if (scrollY > box.offsetTop) scrollTo(0, 0);
 }
 
@@ -37,9 +37,8 @@ function closePanel(back) {
 function setPresent(on) {
     document.documentElement.classList.toggle("present", on);
     byId("b-present").setAttribute("aria-pressed", String(on));
-    byId("exit").before(...(on ? [byId("b-break"), byId("b-help")] : [])); /* the header is hidden */
-    if (!on) byId("b-share").before(byId("b-break"));
-    if (!on) byId("b-present").after(byId("b-help"));
+    if (on) byId("exit").before(byId("b-help")); /* the header is hidden */
+    else byId("b-present").after(byId("b-help"));
     if (on) state.hide = true;
 }
 
@@ -49,9 +48,14 @@ function present(on = !isPresenting()) {
     rebuild();
 }
 
+function openHelp() {
+    fill(byId("language"), drawLanguage());
+    byId("help").showModal();
+}
+
 function beginPanels() {
     for (const name of Object.keys(panelKinds)) byId("b-" + name).addEventListener("click", () => openPanel(name));
     byId("b-present").addEventListener("click", () => present());
     byId("exit").addEventListener("click", () => present(false));
-    byId("b-help").addEventListener("click", () => byId("help").showModal());
+    byId("b-help").addEventListener("click", openHelp);
 }

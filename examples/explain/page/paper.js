@@ -1,7 +1,7 @@
 /* paper.js - the lesson on paper: all steps with their numbers; or a worksheet of some steps. It gives what a step starts from,
  * also where a step before computed it, so that no slip runs on; the result is empty. Questions have their options, and the
- * answers have a page of their own; in the printed lesson a question stands above what answers it. In the exercise mode the rules that are not written are left out; the answers of the
- * worksheet have them. */
+ * answers have a page of their own; in the printed lesson a question stands above what answers it. Where answers are hidden the
+ * rules that are not written are left out; the answers of the worksheet have them. */
 "use strict";
 
 const PAPER = 690; /* pixels across */
@@ -65,7 +65,7 @@ function drawSheet(n, isWorksheet) {
     const step = state.lesson.steps[n];
     state.step = n;
     if (isCard(step)) return { sheet: drawCardSheet(step) };
-    const isOpen = isLeftOut(step);
+    const isOpen = state.hide && isUnwritten(step);
     picture = { unit: step.unit, sums: [], ...(isOpen ? hiddenPicture(step, true) : isLoop(step) ? pictureOfLoop(step, loopOnPaper(state.lesson)) : pictureOf(step)) };
     const { main, items, rule } = picture, { panels, row } = isWorksheet ? boxesAsked(step, main) : {}, isOne = panels?.length < main.panels;
     [state.panel] = panels || [0];

@@ -14,9 +14,8 @@
  * Steps are named by line and input, so their addresses hold when a group is unfolded. */
 "use strict";
 
-/* Does a group stand there line by line? In the exercise mode all do but mere moves. */
-const isUnfolded = (lesson, group) => lesson.open.has(group.id) || isHeldOpen(group);
-const isHeldOpen = group => isExercise() && !group.isMoves;
+/* Does a group stand there line by line? */
+const isUnfolded = (lesson, group) => lesson.open.has(group.id);
 
 /* Sets lesson.units and lesson.steps, and the steps at which each tensor's value and gradient are complete. */
 function plan(lesson) {

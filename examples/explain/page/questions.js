@@ -126,7 +126,7 @@ const questionKinds = {
         };
         return { ...numberKind("your prediction", judgeNumber), reveal: () => [[numberName(of, t, index), ` is ${bare(x)}.`]] };
     },
-    /* Choose all cells of a gradient that are 0: in the table of the step, which is hidden until then (predict.js). */
+    /* Choose all cells of a gradient that are 0: in the table of the step, which is hidden until then (marks.js). */
     zeros({ tensor }) {
         const t = state.lesson.tape.tensors[tensor], all = [...t.grad.keys()], { picks } = state.lesson;
         const isZero = i => t.grad[i] === 0, isChosen = i => picks.has(`g${tensor}.${i}`);

@@ -3,7 +3,7 @@
  * where a viewer prefers the other ones, dark or light, a style sheet in the file gives them. */
 "use strict";
 
-const SAVED = ".rule h2, .rule .tick, .heads [aria-pressed=true], .items, .terms, #words > .text", CARD = ".keep";
+const SAVED = ".heads [aria-pressed=true], .items, .terms, #words > .text", CARD = ".keep", ROW = "#rule-title, #verdict .tick";
 const APART = 28; /* pixels between the tape and the step */
 
 function saveStep() {
@@ -26,6 +26,7 @@ function stepAsSvg() {
     const terms = byId("terms"); /* the card has none */
     if (terms) terms.style.position = "static"; /* on a phone the line of terms stands over the tables */
     drawCurves();
+    byId("door").classList.add("saving"); /* the rule stands in the place of its box */
     const [now, other] = inBothColours(paintStep), twins = [...other.querySelectorAll("*")], classes = new Map();
     [...now.querySelectorAll("*")].forEach((shape, n) => {
         const differs = ["fill", "stroke", "opacity", "filter", "fill-opacity", "stroke-opacity"].filter(name =>
@@ -38,6 +39,7 @@ function stepAsSvg() {
     });
     const rules = [...classes].map(([rule, name]) => `.${name}{${rule}}`);
     if (terms) terms.style.position = "";
+    byId("door").classList.remove("saving");
     drawCurves();
     now.firstChild.after(svg("style", {}, `@media(prefers-color-scheme:${isDark() ? "light" : "dark"}){${rules.join("")}}`));
     return now;
@@ -66,7 +68,7 @@ function inBothColours(paint) {
 
 function paintStep() {
     const box = each => each.getBoundingClientRect(), below = byId("below"), tape = byId("picture"), { lesson } = state,
-        isOfCard = isCard(stepNow()), parts = [...below.querySelectorAll(isOfCard ? CARD : SAVED)],
+        isOfCard = isCard(stepNow()), parts = [...byId("door").querySelectorAll(isOfCard ? "none" : ROW), ...below.querySelectorAll(isOfCard ? CARD : SAVED)],
         frame = isOfCard ? { left: box(parts[0]).left - APART, width: box(parts[0]).width + 2 * APART } : box(below);
     const top = Math.min(...parts.map(each => box(each).top)), bottom = Math.max(...parts.map(each => box(each).bottom));
     const down = !isOfCard && tape.offsetHeight && tape.offsetHeight + APART; /* of the step; 0: the tape is hidden, or left out */
@@ -76,7 +78,7 @@ function paintStep() {
     return svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${width} ${height}`, width, height,
         "font-family": typeOf(fontFamily) },
         svg("title", {}, [lesson.title, phaseOf(lesson, state.step)].filter(Boolean).join(", ") + ": " +
-            byId("step").querySelector("h2").textContent), drawPatterns(),
+            byId("rule-title").textContent), drawPatterns(),
         svg("rect", { width, height, ...paintOf("fill", backgroundColor) }),
         ...(down ? shapesIn(tape, { x: frame.left - tape.scrollLeft, y: box(tape).top - APART / 2 }) : []),
         ...(down ? [svg("path", { d: `M0 ${down}H${width}`, ...paintOf("stroke", borderBottomColor) })] : []),
@@ -99,7 +101,7 @@ function shapesIn(box, from) {
     const walker = document.createTreeWalker(box, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT), list = [];
     for (let node = box; node; node = walker.nextNode()) {
         const element = node.nodeType === Node.TEXT_NODE ? node.parentElement : node, style = getComputedStyle(element);
-        if (element.closest("details, form, [hidden]") || style.visibility === "hidden" || style.opacity === "0") continue;
+        if (element.closest("details, form:not(#rule-form), [hidden]") || style.visibility === "hidden" || style.opacity === "0") continue;
         if (element !== node) list.push(...rowsOfText(node).map(line => drawText(line, style, from)));
         else if (node.localName === "svg") list.push(copyOf(node, from));
         else if (node.localName === "canvas") list.push(drawCells(node, style, from));

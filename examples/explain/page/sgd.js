@@ -23,7 +23,7 @@ function changeSgd(wanted) {
 const sgdButton = (text, wanted, more) => el("button", { disabled: !Controls.isLive(), "data-keep": "sgd " + text,
     onclick: () => wanted && changeSgd(wanted), "aria-disabled": !wanted && "true", ...more }, text);
 
-/* Beside the rule: how often, and at which rate. */
+/* Above the picture: how often, and at which rate. */
 function drawTake() {
     const { lesson } = state, { rate, rates } = lesson.sgd, n = stepsTaken(lesson), most = Controls.mostSteps();
     const all = rates.includes(rate) ? rates : [...rates, rate];
@@ -41,7 +41,7 @@ function drawCourse() {
         el("span", {}, n ? `loss after ${countOfSteps(n)}` : "loss", el("b", {}, bare(lossOf(lesson)))),
         n > 0 && el("span", {}, "at first", el("b", { class: "then" }, bare(first))),
         sgdButton("start again", n > 0 && { step: "0" }, { class: "quiet" }));
-    return el("div", { class: "course" }, lesson.points ? drawPoints(lesson.points) : drawArcsWith(arcsAt(stepNow()), n),
+    return el("div", { class: "course" }, el("div", {}, drawTake(), lesson.points ? drawPoints(lesson.points) : drawArcsWith(arcsAt(stepNow()), n)),
         el("div", { class: "side" }, big, drawCurve(),
             el("p", { id: "sgd-said", class: "said", role: "status" }, isOff && Live.refused)));
 }

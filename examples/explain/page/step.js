@@ -1,4 +1,4 @@
-/* step.js - draws the step: its rule as a line of type and as tables, its check, and the program that computed it. */
+/* step.js - draws the step: its row (door.js), its rule as tables, and the program that computed it. */
 "use strict";
 
 let picture = null; /* of the step that is shown; null: the cover is */
@@ -10,6 +10,7 @@ function drawStep() {
     if (step.kind === "cover" || isCard(step)) {
         picture = null;
         if (isCard(step)) return drawCard(box, step);
+        drawTitle("");
         drawCover(box);
         return addAgain(box);
     }
@@ -28,6 +29,7 @@ function drawStep() {
     state.panel = Math.min(state.panel, panels - 1);
     if (isOne) turnToChosen();
     chooseRow();
+    drawDoor(step, isNudging() && isOfWeights(step) ? [nameEl(picture.main.name), " = ?"] : picture.rule);
     if (isNudging()) return drawNudge(box, step);
     draw();
     if (!narrowTables()) draw(true);
@@ -49,10 +51,10 @@ function fitCaptions() {
 
 /* turns: a view, or a tensor, of whose panels one is shown; false: all are. */
 function drawTables(box, step, turns) {
-    fill(box, el("div", { class: "upper" }, el("div", { class: "rule" }, el("h2", {}, picture.rule), tick(step),
-        boxButton(step), isSgd(step) && drawTake(), turns && drawHeads(turns.t || turns),
-        picture.row !== undefined && drawRows(), drawLooks(step)), isSgd(step) ? drawCourse() : drawItems(picture, state.layout)),
-    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }), !isOfWeights(step) && step.algebra && !isRuleHidden(step) && !state.hide && drawAlgebra(step.algebra),
+    const choices = [drawLooks(step), turns && drawHeads(turns.t || turns), picture.row !== undefined && drawRows()].filter(Boolean);
+    fill(box, el("div", { class: "upper" }, choices.length > 0 && el("div", { class: "rule" }, choices),
+        isSgd(step) ? drawCourse() : drawItems(picture, state.layout)),
+    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }), !isOfWeights(step) && step.algebra && !state.hide && drawAlgebra(step.algebra),
         state.compare && step.unit && drawBothLosses()),
     svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
 }
@@ -84,6 +86,7 @@ function settle(least = LEAST_ROW, isWhole = false) {
     const items = byId("step").querySelector(".items"), below = byId("below"),
         limit = innerHeight - 6;
     below.classList.remove("small");
+    if (isCard(stepNow())) below.classList.toggle("small", isWide() && lowest([...byId("words").children]) > limit);
     if (isCard(stepNow()) && isWide()) return Math.max(0, lowest([byId("step").lastChild]) - limit);
     if (!picture || !isWide()) return 0;
     if (isNudging()) {
@@ -98,7 +101,7 @@ function settle(least = LEAST_ROW, isWhole = false) {
     const isUnder = below.classList.contains("full") || (byId("questions") && byId("step").contains(byId("questions"))),
         over = () => (isUnder ? endOfAll() : step()) - limit;
     lowerRows(items, over, least);
-    if (over() > 0 && byId("rule-box").hidden && !isWhole) cutTables(items, over());
+    if (over() > 0 && !isWhole) cutTables(items, over());
     showTerms();
     return Math.max(0, endOfAll() - limit);
 }
@@ -215,26 +218,6 @@ function drawRows() {
         drawStep();
     });
 }
-
-/* ---- the check of a rule ------------------------------------------------------------------------------------------ */
-
-/* Quiet where the rule is right, loud where it is wrong. */
-function tick(step) {
-    const { check, checked, passes, kind } = step, isHidden = isRuleHidden(step) && !(plantedAt(step) && isSeenHere(step));
-    if (isHidden || !check) return "";
-    if (passes) return el("span", { class: "tick after", title: checked, "aria-label": checked, role: "img" }, checked);
-    const isOfRule = kind === "backward" && / rule /.test(checked);
-    const shown = isOfRule ? [checked.replace(/ \(largest.*/, ""), wrongRule(step)] : checked;
-    return el("span", { class: `tick ${check}`, title: checked, "aria-label": checked, role: "img" },
-        icon(check === "right" ? "right" : check === "wrong" ? "wrong" : "unknown"), check === "right" ? "" : shown);
-}
-
-/* What a rule of the menu computes, unless the title says it. */
-const wrongRule = step => {
-    const { rules = [], rule } = state.lesson, planted = plantedAt(step);
-    if (planted) return menuRuleOf(state.lesson, planted) && !symbolsPlace(step, planted) ? `: ${planted.why.replace(/^It is |\.$/g, "")}` : "";
-    return rules.some(each => each.key === rule) ? `: ${rules.find(each => each.key === rule).wrong}` : "";
-};
 
 /* ---- the program ----------------------------------------------------------------------- */
 

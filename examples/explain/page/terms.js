@@ -24,8 +24,6 @@ function showTerms() {
     const first = byId("step").querySelector(".tab.main .c"),
         key = [state.hover, state.chosen, defaultKey(), first?.dataset.key].find(cellAt);
     const cell = cellAt(key);
-    if (picture.isHidden) fill(box, el("span", { class: "note" }, "The rule is yours to write."));
-    if (picture.isHidden) return mark(null, null, []);
     if (!cell) {
         fill(box);
         return mark(null, null, []);
@@ -75,10 +73,10 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
 }
 
-/* A line for each table of sums or of a part that the first line reads. */
+/* A line for each table of sums or of a part that the first line reads; a sum of columns has no such row. */
 const drawSums = ({ t }, i) => picture.sums.filter(({ view }) => view.isMean || view.numbers.length > i).map(({ view, terms }) => {
     const r = view.isMean ? Math.floor(i / t.columns) : i;
-    return el("div", { class: "mean" }, prose(view.name), " = ", drawTerms(view, r, terms(r), false, true));
+    return r < view.numbers.length && el("div", { class: "mean" }, prose(view.name), " = ", drawTerms(view, r, terms(r), false, true));
 });
 
 function drawFactor({ key, x, text }, isBracketed) {

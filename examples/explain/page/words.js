@@ -13,7 +13,7 @@ function drawWords() {
     const box = byId("words"), step = stepNow();
     if (step.kind === "cover") return fill(box);
     if (isCard(step)) return drawWordsOfCard(box, step);
-    if (isRuleHidden(step)) return drawWordsOfExercise(box, step);
+    if (isRuleHidden(step)) return drawWordsOfHidden(box, step);
     if (isTrying()) return fill(box, drawWordsOfTry(experimentAt(step)));
     const planted = plantedAt(step);
     const isHidden = isHiding() && canPredict(step), text = step.text || sentenceOf(step);
@@ -25,7 +25,7 @@ function drawWords() {
     const words = isBegun ? later : isHidden ? `Predict first. ${guess} ${later}`
         : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), drawSkipped(),
-        isWrong(planted) ? drawWordsOfWrong(planted) : el("p", { class: "text" }, prose(words)),
+        isWrong(planted) ? drawWordsOfWrong(step, planted) : el("p", { class: "text" }, prose(words)),
         step.check === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
         !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
