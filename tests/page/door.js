@@ -427,6 +427,21 @@ async function sums() {
     expect(state.lesson === recorded && text().value === at, "the addition does not come back");
 }
 
+/* Seven commands, and no more: presenting is in Share. */
+async function bar() {
+    for (const hash of ["#2/b3.0", "#1/f1", "#5/b17.1"]) {
+        await go(hash);
+        const ids = all("header button, #bar button").filter(each => each.getClientRects().length).map(({ id }) => id);
+        expect(ids.filter(id => id !== "skip").join() === "b-example,b-share,b-help,back,next,hide" && ids.includes("skip") === (keySteps(state.lesson).size < state.lesson.steps.length), `${hash}: the commands are ${ids}`);
+    }
+    $("#b-share").click();
+    $("#present").click();
+    expect(isPresenting() && state.hide && $("#panel").hidden, "Share does not present");
+    press("p");
+    expect(!isPresenting(), "p does not end it");
+    state.hide = false;
+}
+
 /* A page that is opened by a link that hides the answers. */
 async function opened() {
     expect(state.hide && $("#door h2").textContent === "dZ = ?" && !text().value && !$("#step .fac"), `the link shows ${$("#door h2").textContent}`);
@@ -450,6 +465,6 @@ async function refused() {
 
 begin(async () => {
     await wait(20);
-    const walks = { rightRules, namedMistake, oldAddresses, otherRules, nonsense, byMouse, guessed, knownMistakes, sums, writeAll, opened, refused };
+    const walks = { rightRules, namedMistake, oldAddresses, otherRules, nonsense, byMouse, guessed, knownMistakes, sums, bar, writeAll, opened, refused };
     for (const name of WALK.parts) await walks[name]();
 });

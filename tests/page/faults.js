@@ -104,7 +104,7 @@ const parts = {
     /* The limit of each size. */
     async limits() {
         await go("#5");
-        $("#b-change").click();
+        $("#b-example").click();
         const input = $("#set-heads"), set = value => {
             input.value = value;
             input.dispatchEvent(new Event("change"));

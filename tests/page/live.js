@@ -96,7 +96,7 @@ async function useControl(name, setting) {
     const what = `lesson ${name}, ${key} ${text}`, before = state.lesson;
     await go(`#${name}/${middle(before)}`);
     const recorded = stepText();
-    openPanelOf("change");
+    openPanelOf("example");
     const input = $("#set-" + key);
     if (input) set(input, text);
     else await go(`#${name}/${middle(before)}&${key}=${text}`); /* it has no field */
@@ -110,12 +110,12 @@ async function useControl(name, setting) {
     expect(link.includes(`&${key}=${text}`), `${what}: the address is ${link}`);
     if (!input) openPanelOf("change");
     expect(!$("#again").disabled && $("#changed").textContent.includes("computed"), `${what}: the page does not say that it computed`);
-    expect($("#rule-said").textContent.includes("Changed: the loss is ") && $("#b-change.used"), `${what}: the page does not say that it shows another state`);
+    expect($("#rule-said").textContent.includes("Changed: the loss is ") && $("#b-example.used"), `${what}: the page does not say that it shows another state`);
     await go("#1");
     await go(link);
     expect(where() === link && stepText() === shown, `${link} does not lead back`);
     await sideBySide(what);
-    openPanelOf("change");
+    openPanelOf("example");
     $("#again").click();
     expect(state.lesson === before && red().length === 0, `${what}: start again does not show the recorded lesson`);
     await go(`#${name}/${middle(before)}`);
@@ -125,7 +125,7 @@ async function useControl(name, setting) {
 
 /* Both states and their difference, number by number. */
 async function sideBySide(what) {
-    openPanelOf("change");
+    openPanelOf("example");
     $("#compare").click();
     const tables = all("#step .tab"), numbers = table => [...table.querySelectorAll(".c")].map(cell => Number(cell.textContent.replace("−", "-")));
     if ($("#door h2").textContent.includes(" and ")) {
@@ -143,7 +143,7 @@ async function sideBySide(what) {
 /* A value that the library refuses changes nothing. */
 function refuse(number, { key, value, kind }) {
     if (kind === "switch" || key === "words") return;
-    openPanelOf("change");
+    openPanelOf("example");
     if (!$("#set-" + key)) return;
     const before = state.lesson, input = $("#set-" + key), link = where();
     set(input, "-1");
@@ -218,9 +218,9 @@ async function breakRules(name) {
         const broken = where();
         await go(broken.replaceAll("&rule=", "&break="));
         expect(where() === broken, `${what}: break= does not mean rule=`);
-        openPanelOf("change");
+        openPanelOf("example");
         $("#again").click();
-        expect(red().length === 0 && !$("#b-change.used") && !where().includes("rule"), `${what}: the right rule does not come back`);
+        expect(red().length === 0 && !$("#b-example.used") && !where().includes("rule"), `${what}: the right rule does not come back`);
         report.broken++;
     }
 }
@@ -334,7 +334,7 @@ function flatMemory() {
 
 /* A page whose browser has no WebAssembly: the recorded numbers, and controls that say why they are off. */
 function refused() {
-    openPanelOf("change");
+    openPanelOf("example");
     const controls = all("#panel .fields input");
     expect(controls.length > 3 && controls.every(input => input.disabled), "a control is not off");
     expect(live === null && $("#changed").textContent.includes(WALK.refused), "the controls do not say why they are off");

@@ -102,7 +102,7 @@ begin(async () => {
         "a step is drawn": await timeDrawing(),
         "lesson 5, a nudge": nudges.slide, "lesson 5, another number is nudged": nudges.number,
         "lesson 5, another rule": rules.rule, "lesson 5, a step with a wrong rule": rules.step,
-        "lesson 5, another seed": await timeChanges("#5/b17.1", "change", "#set-seed", "change", n => 100 + n),
+        "lesson 5, another seed": await timeChanges("#5/b17.1", "example", "#set-seed", "change", n => 100 + n),
         "lesson 5, a step is taken": await timeSteps("#5/sgd"),
         "playground, 1000 steps, dot": await timeTraining("dot"),
         "playground, 1000 steps, additive": await timeTraining("additive"),

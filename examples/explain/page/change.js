@@ -22,7 +22,7 @@ function drawSetting({ key, kind, least, most }) {
 
 function drawChange() {
     const settings = Controls.settings().filter(({ key }) => hasField.test(key));
-    return [el("h2", {}, "Change the example"),
+    return [el("h2", {}, "The example"),
         settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
         el("div", { class: "fields" }, settings.map(drawSetting)),
         el("div", { class: "buttons" }, button("side by side", () => Controls.setCompare(!state.compare), { id: "compare" }),
@@ -42,7 +42,7 @@ function updatePanel() {
         if (/^(causal|lengths)$/.test(key) && Controls.isLive())
             input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
     }
-    byId("b-change").classList.toggle("used", Controls.isChanged());
+    byId("b-example").classList.toggle("used", Controls.isChanged());
     if (byId("again")) byId("again").disabled = !Controls.isChanged();
     if (byId("compare")) byId("compare").disabled = !Controls.otherState() || state.hide;
     byId("compare")?.setAttribute("aria-pressed", String(state.compare));

@@ -93,7 +93,7 @@ function beginDoor() {
 }
 
 /* A row that is no box. */
-function drawTitle(words) {
+function drawPlainRow(words) {
     Object.assign(door, { place: null, line: null });
     byId("door").classList.remove("boxed");
     fillField("", "");

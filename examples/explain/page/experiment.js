@@ -36,7 +36,7 @@ function drawExperiment(box) {
         fill(table, drawTried(experimentAt(stepNow()), positions[n].cells));
         fill(says, prose(positions.slice(0, n + 1).findLast(each => each.says)?.says));
     }
-    drawTitle(prose(title));
+    drawPlainRow(prose(title));
     fill(box, el("label", { class: "slides" }, prose(knob), slider, label), table, algebra ? drawAlgebra(algebra) : says);
     show(Number(slider.value));
 }

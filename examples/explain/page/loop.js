@@ -44,7 +44,7 @@ function drawLoop(box, step) {
         el("span", { class: "soft" }, String(n + 1)), el("code", {}, code), el("small", {}, signsIn(does)));
     picture = pictureOfLoop(step, now);
     state.layout = layoutOf(picture.items, box.clientWidth - (innerWidth < 900 ? 84 : 360 * enlarged()), 300, false, innerWidth < 900);
-    drawTitle(picture.rule);
+    drawPlainRow(picture.rule);
     fill(box, el("div", { class: "loop" },
         el("div", {}, el("div", { class: "code" }, lines.map(line)),
             el("p", { id: "loop-said", class: "text", role: "status" }, now.says ? prose(now.says) : "One backward has run. Press the lines, in any order.")),

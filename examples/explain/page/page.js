@@ -280,8 +280,8 @@ function drawBar() {
     byId("back").disabled = step === 0;
     byId("next").disabled = step === lesson.steps.length - 1 && !lesson.number;
     byId("hide").setAttribute("aria-pressed", String(state.hide));
-    fill(byId("keys"), el("span", {}, state.keys ? `${some - 1} key steps` : `all ${all - 1}`));
-    byId("keys").hidden = some === all;
+    byId("skip").setAttribute("aria-pressed", String(state.keys));
+    byId("skip").hidden = some === all;
 }
 
 function stepInBar(x) {
@@ -380,7 +380,7 @@ function begin() {
     let timer = 0, width = innerWidth;
     drawMenu();
     const press = { back: stepBack, next: stepOn, scrub: event => goTo(stepInBar(event.clientX)),
-        hide: toggleHide, tape: toggleTape, keys: toggleKeys };
+        hide: toggleHide, tape: toggleTape, skip: toggleKeys };
     for (const [id, act] of Object.entries(press)) byId(id).addEventListener("click", act);
     byId("scrub").addEventListener("mousemove", event =>
         (byId("scrub").title = phaseOf(state.lesson, stepInBar(event.clientX))));

@@ -1,7 +1,7 @@
 /* panels.js - the panels under the header. One is open at a time; it moves the page down and covers nothing. */
 "use strict";
 
-const panelKinds = { change: drawChange, share: drawShare };
+const panelKinds = { example: drawChange, share: drawShare };
 
 const closer = () => button(icon("wrong"), () => closePanel(true), { class: "close", "aria-label": "Close" });
 
@@ -36,9 +36,8 @@ function closePanel(back) {
 
 function setPresent(on) {
     document.documentElement.classList.toggle("present", on);
-    byId("b-present").setAttribute("aria-pressed", String(on));
     if (on) byId("exit").before(byId("b-help")); /* the header is hidden */
-    else byId("b-present").after(byId("b-help"));
+    else byId("b-share").after(byId("b-help"));
     if (on) state.hide = true;
 }
 
@@ -55,7 +54,6 @@ function openHelp() {
 
 function beginPanels() {
     for (const name of Object.keys(panelKinds)) byId("b-" + name).addEventListener("click", () => openPanel(name));
-    byId("b-present").addEventListener("click", () => present());
     byId("exit").addEventListener("click", () => present(false));
     byId("b-help").addEventListener("click", openHelp);
 }

@@ -24,7 +24,7 @@ function drawShare() {
     if (isPlaying()) return link;
     const all = el("input", { type: "checkbox", id: "all-steps" });
     return [...link, el("div", { class: "buttons" }, button("save this step as SVG", saveStep, { disabled: !picture && !byId("print-card") }),
-        button("print the lesson", () => printAs("lesson")),
+        button("on a projector (p)", () => present(), { id: "present" }), button("print the lesson", () => printAs("lesson")),
         button("print a worksheet", () => printAs(all.checked ? "worksheet of all steps" : "worksheet")),
         el("label", {}, all, "of all steps, not of the key steps alone")),
     el("p", {}, "A worksheet gives what a step starts from, and leaves its result empty; the answers have a page of their own.")];

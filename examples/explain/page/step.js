@@ -10,7 +10,7 @@ function drawStep() {
     if (step.kind === "cover" || isCard(step)) {
         picture = null;
         if (isCard(step)) return drawCard(box, step);
-        drawTitle("");
+        drawPlainRow("");
         drawCover(box);
         return addAgain(box);
     }

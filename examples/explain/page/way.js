@@ -50,7 +50,7 @@ function drawCard(box, step) {
     const judged = judgedLines(step), line = Controls.isLive() && lineNow(step, judged);
     byId("program").replaceChildren();
     if (line) drawLine(line, judged.get(line.name));
-    else drawTitle(Controls.isLive() ? `The way back: ${step.lines.length} rules, all yours` : "The way back, from memory");
+    else drawPlainRow(Controls.isLive() ? `The way back: ${step.lines.length} rules, all yours` : "The way back, from memory");
     fill(box, drawWay(step, judged, line), !line && Controls.isLive() && el("p", { class: "buttons" },
         button("print the card", () => printAs("card"), { id: "print-card" }), button("save it as SVG", saveStep), button("once more, empty", emptyCard)));
 }
