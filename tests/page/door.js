@@ -427,6 +427,22 @@ async function sums() {
     expect(state.lesson === recorded && text().value === at, "the addition does not come back");
 }
 
+/* Tape, row and step stand at the same place at every step and look of a lesson, with answers and without. */
+async function equalTops() {
+    for (const { number, part = "" } of WALK.lessons) for (const hides of ["", "&hide"]) {
+        await go(`#${number}${part}/f0${hides}`);
+        if (state.keys) press("k");
+        const at = () => ["#machine", "#door", "#step"].map(each => Math.round($(each).getBoundingClientRect().top + scrollY)).join(), first = at();
+        for (let presses = 0; presses < 99 && !isLastStep(); presses++) {
+            const isLong = text().value.length > 75; /* needs a second line */
+            expect(at() === first || isLong, `${where()}: tape, row and step begin at ${at()}, and not at ${first}: ${text().value} ${said()}`);
+            press("ArrowRight");
+        }
+        expect(isLastStep() && at() === first, `${where()}: at the end they begin at ${at()}, and not at ${first}`);
+        state.hide = false;
+    }
+}
+
 /* Seven commands, and no more: presenting is in Share. */
 async function bar() {
     for (const hash of ["#2/b3.0", "#1/f1", "#5/b17.1"]) {
@@ -465,6 +481,6 @@ async function refused() {
 
 begin(async () => {
     await wait(20);
-    const walks = { rightRules, namedMistake, oldAddresses, otherRules, nonsense, byMouse, guessed, knownMistakes, sums, bar, writeAll, opened, refused };
+    const walks = { rightRules, namedMistake, oldAddresses, otherRules, nonsense, byMouse, guessed, knownMistakes, sums, bar, equalTops, writeAll, opened, refused };
     for (const name of WALK.parts) await walks[name]();
 });

@@ -36,6 +36,7 @@ SABOTAGE = {
     'no hint comes': lambda s: s.replace('(tries.get(place?.name) || 0) >= 2', 'false'),
     'a try stays behind': lambda s: s.replace('leaveTry();\n    const focus', 'const focus'),
     'the tally counts what was shown': lambda s: s.replace('?.isShown === false', ''),
+    'a row is higher where it has a box': lambda s: s.replace('.boxed:not(.saving) #rule-title,', '.boxed { padding-bottom: 9px !important; } .boxed:not(.saving) #rule-title,'),
     'the bar has another command': lambda s: s.replace('html:not(.present) :is(#exit, #tape) { display: none; }', 'html:not(.present) #exit { display: none; }'),
     'Share does not present': lambda s: s.replace('() => present(), { id: "present" }', '() => {}, { id: "present" }'),
     'a guess shows nothing': lambda s: s.replace('const open = () => (isRule ? giveUp() : show([key]))', 'const open = () => show([key])').replace('open = () => (isRule ? giveUp() : show([key]));', 'open = () => show([key]);'),

@@ -63,7 +63,8 @@ function giveUp() {
     const place = placeAt(step);
     markDone(step, inLessonNames(place, place.formula), true);
     step.part.dx.forEach((_, i) => state.lesson.shown.add(secretOf(picture.main.key(i))));
-    steadily(() => (plantedAt(step) ? Controls.plantRule(place, null) : drawAgain()));
+    if (plantedAt(step)) Controls.plantRule(place, null);
+    else drawAgain();
     return true;
 }
 
@@ -167,9 +168,10 @@ function optionsOf(step, place, sum, first) {
     const isPlanted = sum ? sum.isPlanted : !!plantedAt(step), list = sum ? [sum.last]
         : [...new Set(place.mistakes.map(({ formula }) => inLessonNames(place, formula)))];
     if (!list.length && !isPlanted) return [];
-    const isOwn = isPlanted && !list.some(each => dense(each) === dense(first));
-    return [new Option(isPlanted ? "take back" : "known mistakes", "", false, !isPlanted), isOwn && new Option("yours", first, false, true),
-        ...list.map(each => new Option(each, each, false, isPlanted && dense(each) === dense(first)))];
+    const known = plantedAt(step)?.mistake && place.mistakes.find(({ id }) => id === plantedAt(step).mistake)?.formula,
+        at = !isPlanted ? "" : list.find(each => dense(each) === dense(first)) || (known && inLessonNames(place, known));
+    return [new Option(isPlanted ? "take back" : "known mistakes", "", false, !isPlanted), isPlanted && !at && new Option("yours", first, false, true),
+        ...list.map(each => new Option(each, each, false, each === at))];
 }
 
 const dense = text => text.replace(/\s/g, "");
@@ -177,7 +179,8 @@ const dense = text => text.replace(/\s/g, "");
 function plantMistake(formula) {
     const { place } = door;
     door.filled = "";
-    steadily(() => (place ? Controls.plantRule(place, formula || null) : Controls.change({ rule: formula && "assign" })));
+    if (place) Controls.plantRule(place, formula || null);
+    else Controls.change({ rule: formula && "assign" });
     if (formula) toLastLook();
 }
 
@@ -387,8 +390,7 @@ function judgeTyped() {
     const isTry = isRuleHidden(step), { error, planted } = isTry ? Controls.tryRule(place, formula) : {};
     if (!door.tried.get(place.name)?.includes(formula)) door.tried.set(place.name, [...door.tried.get(place.name) || [], formula]);
     fill(doorParts.said);
-    let refused = error;
-    if (!error) steadily(() => (refused = isTry ? tryHidden(step, formula, planted) : Controls.plantRule(place, formula)));
+    const refused = error || (isTry ? tryHidden(step, formula, planted) : Controls.plantRule(place, formula));
     if (refused) return sayError(refused.replace(/\.$/, ""));
     mirrorText();
     toLastLook();

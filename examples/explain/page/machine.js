@@ -7,10 +7,10 @@ let machine = null; /* {lesson, nodes: Map tensor -> element, edges, scale, most
 /* The last layouts, by the height of the labels: other numbers of the same shapes stand at the same places. */
 let arrangement = { shapes: "", graphs: new Map() };
 
-/* onclick: what a table does, if it does not lead to its step. isLow: as low as it can be read. */
-function buildMachine(lesson = state.lesson, onclick = goToTensor, isLow = false) {
+/* onclick: what a table does, if it does not lead to its step. */
+function buildMachine(lesson = state.lesson, onclick = goToTensor) {
     document.body.classList.remove("tapeless"); /* what is hidden has no width */
-    const graph = fittedGraph(lesson, isLow), { isCompact, label, scale } = graph;
+    const graph = fittedGraph(lesson), { isCompact, label, scale } = graph;
     const world = el("div", { class: isCompact ? "world compact" : "world", "--label": label.height + "px",
         "--hit": 24 / scale + "px" });
     const lines = svg("svg", { class: "lines", width: graph.width, height: graph.height + 8, "aria-hidden": "true" });
@@ -25,28 +25,30 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor, isLow = false
     const holder = el("div", { class: "holder" }, world);
     holder.style.cssText = `width:${graph.width * scale}px;height:${(graph.height + 8) * scale}px`;
     byId("picture").replaceChildren(holder);
-    machine = { lesson, nodes, edges, scale, isLow, most: Math.max(0, ...edges.map(({ part }) => part?.weight ?? 0)) };
+    machine = { lesson, nodes, edges, scale, most: Math.max(0, ...edges.map(({ part }) => part?.weight ?? 0)) };
 }
 
 /* ---- the layout that fits ----------------------------------------------------------------------------------------- */
 
-/* How high the picture may be: a share of the window. */
+/* How high the picture may be: a share of the window, which is the same at every step, so that no step moves; so low that
+ * each step of a lesson has room under it. */
+const isFixed = () => isWide() && !isPresenting() && !isPlaying();
 const mostHeight = () =>
-    Math.max(150, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : innerHeight < 850 ? 0.285 : 0.33));
+    Math.max(120, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : !isFixed() ? 0.285 : innerHeight < 850 ? 0.171 : 0.245));
 
 const LOW = 0.55; /* the smallest scale of a low picture: its labels are 11 pixels high */
 
 /* If the picture has to be small, its labels keep their size. In present mode names have 16 pixels or more, operations 13,
  * so that they are read from afar, and the columns take the whole width. */
-function fittedGraph(lesson, isLow) {
+function fittedGraph(lesson) {
     const isLarge = isPresenting() && !isPlaying(), pen = document.createElement("canvas").getContext("2d"),
-        LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : isLow ? LOW : isLarge ? 0.6 : 0.66;
+        LEAST = isNarrow() ? 0.8 : isPlaying() ? 0.5 : isFixed() ? LOW : isLarge ? 0.6 : 0.66;
     const W = byId("picture").clientWidth - (isLarge ? 80 : 24); /* the name of the loss is wider than its table */
     pen.font = "12.5px serif";
     const below = (height, op) => t => (openable(lesson, t) ? height * 0.85 - 4 : t.unit ? op : 4);
     const labels = (height, op) => ({ height, below: below(height, op), width: t => Math.max(pen.measureText(plain(t.symbol)).width,
         pen.measureText(t.unit && !t.unit.isFold ? opName(t.unit.op) : "").width) * height / 15 + 6 });
-    const most = isLow ? 0.6 * mostHeight() : mostHeight();
+    const most = mostHeight();
     const fitting = graph => Math.min(most / (graph.height + 8), W / graph.width, 1.5 * Math.max(1, enlarged()));
     const made = label => {
         const graph = arranged(lesson, label);

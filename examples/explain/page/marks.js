@@ -151,16 +151,9 @@ function togglePick(cell) {
     choose(key);
 }
 
-/* An answer moves nothing. */
-function steadily(act) {
-    state.steady = true;
-    act();
-    state.steady = false;
-}
-
 function show(keys) {
     for (const key of keys) state.lesson.shown.add(secretOf(key));
-    steadily(drawAgain);
+    drawAgain();
 }
 
 /* Shows all that this step hides, and the answer of a question that asks for it; false if that is nothing. */

@@ -18,8 +18,7 @@
  * hint: the terms of a hidden number are shown; bet: the option of the cover;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
  * it room; keys: only the key steps are shown; compare: two states are side by side; trying: the position of an experiment
- * (experiment.js); printing: what is drawn is for paper; look: which look at the step, from 1 on; nudge: the place of its slider;
- * steady: an answer came, which moves nothing. */
+ * (experiment.js); printing: what is drawn is for paper; look: which look at the step, from 1 on; nudge: the place of its slider. */
 const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
     moved: false, compare: false, printing: "", look: 1, nudge: FIRST_NUDGE, program: false,
     layout: null, guessed: null, turned: null, others: false, tape: null, keys: false, trying: null };
@@ -149,7 +148,6 @@ function openLesson(lesson) {
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
     keepAnswers(before, lesson);
-    lesson.low ??= before && before.name === lesson.name && shapesOf(before) === shapesOf(lesson) ? before.low : new Set();
     Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
     const { source, command } = lesson;
     fill(byId("made"), source && ["From ", prose(source), ". "], command && ["This example is made by ", el("code", {}, command), "."]);
@@ -203,10 +201,10 @@ function readFromTop() {
 function draw() {
     const step = stepNow();
     document.body.classList.toggle("at-cover", step.kind === "cover");
-    drawMachine(step);
+    if (!machine || machine.lesson !== state.lesson) buildMachine();
     foldTape(state.tape === false || (state.tape === null && isLowWindow() && !isPresenting()));
     drawBar();
-    makeRoom(step);
+    makeRoom();
     animateStep();
     updateMachine();
     byId("title").textContent = `${state.lesson.number ? `Lesson ${state.lesson.name}: ` : ""}${state.lesson.title || "Your tape"}`;
@@ -222,27 +220,15 @@ function announce() {
     if (byId("announce").textContent !== text) byId("announce").textContent = text;
 }
 
-function drawMachine(step) {
-    const isLow = !isPresenting() && state.lesson.low.has(step.id);
-    if (!machine || machine.lesson !== state.lesson || machine.isLow !== isLow) buildMachine(state.lesson, goToTensor, isLow);
-}
-
-/* A step that does not fit gets room from the picture of the tape. In present mode the picture folds; else it becomes lower,
- * and stays so at this step: an answer moves nothing. Then the rows become lower, and at last the page scrolls. */
-function makeRoom(step) {
-    const { low } = state.lesson, { isLow } = machine, drawAll = (least, isWhole) => {
+/* In present mode the picture of the tape folds, if a step does not fit under it. */
+function makeRoom() {
+    const drawAll = isWhole => {
         drawStep();
         drawWords();
-        return settle(least, isWhole);
+        return settle(isWhole);
     };
-    if (isPresenting()) {
-        if (drawAll(LEAST_ROW, state.tape === null) > 0 && state.tape === null) {
-            foldTape(true);
-            drawAll();
-        }
-    } else if (drawAll(isLow ? LEAST_ROW : EASY_ROW) > 0 && !isLow && isWide() && !state.steady) {
-        low.add(step.id);
-        buildMachine(state.lesson, goToTensor, true);
+    if (drawAll(isPresenting() && state.tape === null) > 0 && isPresenting() && state.tape === null) {
+        foldTape(true);
         drawAll();
     }
 }
@@ -371,7 +357,6 @@ function watchStep(box) {
 /* Another width or colours: the pictures are made anew, and the reader's answers stay. */
 function rebuild() {
     if (isPlaying() || !state.lesson) return;
-    state.lesson.low.clear();
     buildMachine();
     drawAgain();
 }

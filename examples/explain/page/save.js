@@ -10,7 +10,6 @@ function saveStep() {
     const { activeElement } = document, panel = byId("panel"), { look } = state;
     panel.hidden = true; /* it takes room from the tape */
     state.look = Infinity; /* the rule */
-    state.lesson.low.delete(stepNow().id);
     drawAgain();
     const text = new XMLSerializer().serializeToString(stepAsSvg()).replaceAll("><", ">\n<") + "\n",
         link = el("a", { download: `step-${state.lesson.name}-${stepNow().id}.svg`,

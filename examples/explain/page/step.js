@@ -54,7 +54,7 @@ function drawTables(box, step, turns) {
     const choices = [drawLooks(step), turns && drawHeads(turns.t || turns), picture.row !== undefined && drawRows()].filter(Boolean);
     fill(box, el("div", { class: "upper" }, choices.length > 0 && el("div", { class: "rule" }, choices),
         isSgd(step) ? drawCourse() : drawItems(picture, state.layout)),
-    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }), !isOfWeights(step) && step.algebra && !state.hide && drawAlgebra(step.algebra),
+    el("div", { class: "lower" }, isSgd(step) && drawItems(picture, state.layout), el("div", { class: "terms", id: "terms" }), !isOfWeights(step) && step.algebra && !isRuleHidden(step) && !state.hide && drawAlgebra(step.algebra),
         state.compare && step.unit && drawBothLosses()),
     svg("svg", { class: "curves", id: "curves", "aria-hidden": "true" }));
 }
@@ -78,11 +78,11 @@ const lowest = list => Math.max(0, ...list.filter(each => each.getClientRects().
 const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, .nudged > *, .legend, #terms > *"),
     ...byId("below").querySelectorAll("#words > .text, .verdict, #questions > .question")]);
 
-const LEAST_ROW = 24, EASY_ROW = 30, LEAST_PRESENTED = 21; /* pixels */
+const LEAST_ROW = 24, LEAST_PRESENTED = 21; /* pixels */
 
-/* On a wide window the step ends above its lower edge: with smaller words, with rows as low as `least`, and, of large tables,
+/* On a wide window the step ends above its lower edge: with smaller words, with lower rows, and, of large tables,
  * fewer rows in view at a time, unless all are wanted. Returns how many pixels are cut off nevertheless. */
-function settle(least = LEAST_ROW, isWhole = false) {
+function settle(isWhole = false) {
     const items = byId("step").querySelector(".items"), below = byId("below"),
         limit = innerHeight - 6;
     below.classList.remove("small");
@@ -91,7 +91,7 @@ function settle(least = LEAST_ROW, isWhole = false) {
     if (!picture || !isWide()) return 0;
     if (isNudging()) {
         below.classList.toggle("small", endOfAll() > limit);
-        if (items) nudged.height = lowerRows(items, () => endOfAll() - limit, isPresenting() ? LEAST_PRESENTED : least);
+        if (items) nudged.height = lowerRows(items, () => endOfAll() - limit, isPresenting() ? LEAST_PRESENTED : LEAST_ROW);
         return Math.max(0, endOfAll() - limit);
     }
     if (!items) return 0;
@@ -100,7 +100,7 @@ function settle(least = LEAST_ROW, isWhole = false) {
     if (endOfAll() > limit && byId("questions")) moveQuestions();
     const isUnder = below.classList.contains("full") || (byId("questions") && byId("step").contains(byId("questions"))),
         over = () => (isUnder ? endOfAll() : step()) - limit;
-    lowerRows(items, over, least);
+    lowerRows(items, over, LEAST_ROW);
     if (over() > 0 && !isWhole) cutTables(items, over());
     showTerms();
     return Math.max(0, endOfAll() - limit);

@@ -89,7 +89,7 @@ function judgeLine(step, { name, key }, text) {
     const next = isRight && (lines.slice(n).find(isOpen) || lines.find(isOpen));
     if (isRight) chosenLines.set(lesson.name, next?.name);
     door.filled = "";
-    steadily(draw);
+    draw();
     if (isRight && !next) byId("print-card").focus();
     byId("announce").textContent = `${name}: ${isRight ? "right" : doorParts.said.textContent}`;
 }
