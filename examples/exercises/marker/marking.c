@@ -58,7 +58,7 @@ static void compile_all(Queue *queue) {
 static void compute_all(Queue *queue) {
     int *next = &queue->next_computed;
     for (Marking *m = take(queue, next); m; m = take(queue, next)) {
-        if (m->trial.end == TRIAL_DONE) trial_compute(&m->trial, m->exercise, &m->given);
+        if (m->trial.end == TRIAL_DONE) trial_compute(&m->trial, m->exercise, &m->given, 0);
         pthread_mutex_lock(&queue->lock);
         m->tried = true;
         pthread_cond_broadcast(&queue->over);
@@ -80,32 +80,30 @@ static int workers_for(int n) {
     return workers < MOST_WORKERS ? workers : MOST_WORKERS;
 }
 
-/* The trial of the same program in other processes, from this call on. */
-static Trial compute_apart(const Marking *marking, int from) {
-    Trial apart = marking->trial;
-    apart.end = TRIAL_DONE;
-    apart.stopped = -1;
-    apart.timeouts = 0;
-    trial_compute_apart(&apart, marking->exercise, &marking->given, from);
-    apart.unsteady |= trial_differing(&apart, &marking->trial, marking->exercise);
-    return apart;
+/* The same program's trial, before it computes. */
+static Trial fresh(const Trial *trial) {
+    Trial other = *trial;
+    other.end = TRIAL_DONE;
+    other.stopped = -1;
+    other.timeouts = 0;
+    return other;
 }
 
 /* Does nothing that the function did before change what it computes? It has returned from every
- * call, written nothing outside of its arrays, and gives the same when it is called again, and on
- * the last inputs alone. */
+ * call, written nothing outside of its arrays, gives the same when it is called again, and the same
+ * in a process that begins with the second input, and draws other numbers. */
 static bool forgets(const Marking *marking) {
+    const Exercise *e = marking->exercise;
     const Trial *trial = &marking->trial;
-    int last = marking->given.n - 1;
+    int second = 0;
     if (trial->stopped >= 0 || trial->unsteady) return false;
-    for (int i = 0; i <= last; i++)
+    for (int i = 0; i < trial->calls.n; i++)
         if (trial->result[i].outside) return false;
-    while (last > 0 && marking->given.call[last].lone) last--;
-    while (last > 0 && marking->given.call[last - 1].input == marking->given.call[last].input)
-        last--;
-    Trial apart = compute_apart(marking, last);
-    const bool same = !apart.unsteady;
-    trial_free(&apart);
+    while (second + 1 < marking->given.n && marking->given.call[second].input == 0) second++;
+    Trial other = fresh(trial);
+    trial_compute(&other, e, &marking->given, second);
+    const bool same = other.stopped < 0 && !trial_differing(&other, trial, e);
+    trial_free(&other);
     return same;
 }
 
@@ -113,7 +111,9 @@ static bool forgets(const Marking *marking) {
  * or the function draws numbers, and gives others then. */
 static void try_again(Marking *marking) {
     if (forgets(marking)) return;
-    Trial apart = compute_apart(marking, 0);
+    Trial apart = fresh(&marking->trial);
+    trial_compute_apart(&apart, marking->exercise, &marking->given);
+    apart.unsteady |= trial_differing(&apart, &marking->trial, marking->exercise);
     const Mark mark = diagnose(marking->exercise, &apart, &marking->given, &marking->right);
     if (mark.mistakes[0]) {
         trial_free(&marking->trial);

@@ -440,10 +440,10 @@ static bool goes_on(const Trial *trial) {
     return trial->timeouts == 0 || trial_has_results(trial);
 }
 
-void trial_compute(Trial *trial, const Exercise *e, const Calls *calls) {
+void trial_compute(Trial *trial, const Exercise *e, const Calls *calls, int from) {
     Files files;
     if (!begin(trial, e, calls, &files)) return;
-    for (int at = 0; at < calls->n && goes_on(trial);) {
+    for (int at = from; at < calls->n && goes_on(trial);) {
         const int seconds = trial->timeouts ? MORE_SECONDS : TRIAL_SECONDS;
         at = run(trial, e, &files, at, calls->n, seconds);
         if (at < calls->n) at = next_input(calls, at);
@@ -451,10 +451,10 @@ void trial_compute(Trial *trial, const Exercise *e, const Calls *calls) {
     remove(files.results);
 }
 
-void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls, int from) {
+void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls) {
     Files files;
     if (!begin(trial, e, calls, &files)) return;
-    for (int at = from; at < calls->n && goes_on(trial); at = next_input(calls, at))
+    for (int at = 0; at < calls->n && goes_on(trial); at = next_input(calls, at))
         run(trial, e, &files, at, next_input(calls, at), MORE_SECONDS);
     remove(files.results);
 }

@@ -47,12 +47,13 @@ typedef struct {
 
 /* Compiles the student's file: end is TRIAL_DONE if there is a program. */
 void trial_compile(Trial *trial, const Exercise *e, const Place *place);
-/* Lets the program compute these calls, of which it takes a copy. After a crash, or for a shorter
- * time after an endless loop, the next input is tried: a mistake may be decided there. */
-void trial_compute(Trial *trial, const Exercise *e, const Calls *calls);
-/* The same from call `from` on, with a process for each input: a function that overwrites its heap
- * on one input does not spoil the next one. */
-void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls, int from);
+/* Lets the program compute these calls from `from` on; it takes a copy of all. After a crash, or
+ * for a shorter time after an endless loop, the next input is tried: a mistake may be decided
+ * there. */
+void trial_compute(Trial *trial, const Exercise *e, const Calls *calls, int from);
+/* All of them, with a process for each input: a function that overwrites its heap on one input does
+ * not spoil the next one. */
+void trial_compute_apart(Trial *trial, const Exercise *e, const Calls *calls);
 /* Calls the function once more, alone, on call i of `given`: `printed` has then what it printed on
  * this input. An array that is carried begins as the student's function left it. */
 void trial_print_again(const Trial *trial, const Exercise *e, const Calls *given, int i);

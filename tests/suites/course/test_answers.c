@@ -162,7 +162,7 @@ static void mark_answer(Marking *marking, int n, const char *mark) {
     snprintf(trial->program, sizeof trial->program, "%s/all-%d", there, n);
     snprintf(trial->printed, sizeof trial->printed, "%s/printed", there);
     ck_assert_int_eq(link(format("%s/all", there), trial->program), 0);
-    trial_compute(trial, marking->exercise, &marking->given);
+    trial_compute(trial, marking->exercise, &marking->given, 0);
     marking_finish(marking);
     check_mark(n, mark, &marking->mark);
     trial_free(trial);
