@@ -62,6 +62,7 @@ static const Sizes attention_inputs[] = {{{3, 3, 2}, 1, 0},
                                          {{2, 3, 5}, 1, 0},
                                          {{3, 9, 2}, 1, GEOMETRIC},
                                          {{2, 4, 3}, TINY, 0},
+                                         {{4, 4, 2}, 1, 0},
                                          {{0}, 0, 0}};
 static const Sizes attention_large[] = {
     {{LARGE, 17, 2}, 1, 0}, {{3, LARGE, 2}, 1, 0}, {{2, 3, LARGE}, 1, 0}, {{0}, 0, 0}};

@@ -76,7 +76,7 @@ static void weighted_prepare(Call *c, const Sizes *sizes, Random *random) {
 static const Sizes weighted_inputs[] = {{{3, 3}, 1, 0},    {{3, 2}, 1, 0}, {{2, 4}, 2, 0},
                                         {{4, 2}, 3, 0},    {{1, 3}, 1, 0}, {{5, 1}, 1, 0},
                                         {{1, 1}, 1, 0},    {{2, 3}, 0, 0}, {{9, 2}, 1, 1},
-                                        {{4, 3}, TINY, 0}, {{0}, 0, 0}};
+                                        {{4, 3}, TINY, 0}, {{6, 1}, 1, 0}, {{0}, 0, 0}};
 static const Sizes weighted_large[] = {{{LARGE, 17}, 1, 0}, {{3, LARGE}, 1, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_weighted_mean = {

@@ -120,7 +120,7 @@ const Exercise exercise_dropout = {.number = 6,
 static bool sgd_compares(const Call *c, int array) { return array != 1 || c->number[1] != 0; }
 
 static void sgd_prepare(Call *c, const Sizes *sizes, Random *random) {
-    const double momentum[] = {0.9, 0.5, 0, 0.9};
+    const double momentum[] = {0.9, 0.8765, 0, 0.9};
     double *velocity = c->array[1];
     c->number[0] = 0.1;
     c->number[1] = momentum[sizes->variant];

@@ -374,7 +374,7 @@ static bool say_kind(const Found *f, const char *name, char *text, size_t size) 
     if (f->wrong == f->wrong_tiny)
         put_text(
             text, size,
-            "%s is right on every input but those in which a number is tiny, 1e-7 for example. "
+            "%s is right on every input but those in which a number is tiny, 1e-8 for example. "
             "Does your code take a small number as 0?\n",
             name);
     else if (f->wrong == f->wrong_large)

@@ -143,15 +143,19 @@ static void cross_entropy_right(const Call *c) {
     truth_end();
 }
 
+enum { TWO_LARGEST = 1 };
+
 static void cross_entropy_prepare(Call *c, const Sizes *sizes, Random *random) {
+    double *x = c->array[1];
+    if (sizes->variant == TWO_LARGEST) x[0] = x[c->size[1]] = 1.5;
     c->tiny = sizes->variant == GEOMETRIC || sizes->scale == 0;
-    if (sizes->variant == GEOMETRIC) geometric_scores(c->size[0], c->array[1]);
+    if (sizes->variant == GEOMETRIC) geometric_scores(c->size[0], x);
 }
 
 static const Sizes cross_entropy_inputs[] = {
-    {{4, 2}, 1, 0},    {{3, 0}, 1, 0},         {{3, -1}, 1, 0}, {{5, 4}, 3, 0},
-    {{1, 0}, 1, 0},    {{2, 1}, 30, 0},        {{6, 3}, 0, 0},  {{4, 1}, 1, 0},
-    {{2, -100}, 1, 0}, {{9, 3}, 1, GEOMETRIC}, {{0}, 0, 0}};
+    {{4, 2}, 1, 0},    {{3, 0}, 1, 0},         {{3, -1}, 1, 0},          {{5, 4}, 3, 0},
+    {{1, 0}, 1, 0},    {{2, 1}, 30, 0},        {{6, 3}, 0, 0},           {{4, 1}, 1, 0},
+    {{2, -100}, 1, 0}, {{9, 3}, 1, GEOMETRIC}, {{4, 2}, 1, TWO_LARGEST}, {{0}, 0, 0}};
 static const Sizes cross_entropy_large[] = {{{LARGE, 200}, 3, 0}, {{0}, 0, 0}};
 
 const Exercise exercise_cross_entropy = {.number = 9,

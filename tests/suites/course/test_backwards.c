@@ -89,13 +89,13 @@ static int named_input(const Exercise *e, int output) {
     return -1;
 }
 
-/* A backward that gets y has the x whose softmax y is; one that gets neither may have any x. */
+/* A backward that gets y has the x whose softmax y is; one that gets neither may have any x: 0. */
 static void make_own(const Exercise *e, const Call *c, double *x, int64_t n) {
     const double *y = e->number == 4 ? c->array[1] : c->array[2];
     const double s = e->number == 5 ? c->number[0] : 1;
     for (int64_t i = 0; i < n; i++) {
         const bool kept = e->number == 4 || (e->number == 5 && ((const bool *)c->array[0])[i]);
-        x[i] = kept ? log(y[i]) / s : 0.1 * (double)i - 0.3;
+        x[i] = kept ? log(y[i]) / s : 0;
     }
 }
 
@@ -141,7 +141,7 @@ static void compare_with_differences(const Exercise *e, const Call *c) {
     for (int k = 0, leaf = 0; exercise_array(e, k); k++) {
         if (exercise_array(e, k)->kind != OUTPUT) continue;
         const double *right = c->array[k];
-        double most = 1, scale = 1e-5;
+        double most = 1, scale = named_input(e, k) < 0 ? 1 : 1e-7;
         for (int64_t i = 0; i < call_length(e, c, k); i++) {
             most = fmax(most, fabs(right[i]));
             scale = fmax(scale, fabs(l.leaf[leaf][i]));
@@ -275,7 +275,6 @@ TEST(mistakes_have_their_words) {
         exercise_label(e, label);
         ck_assert_int_eq(exercise_named(label, &end), number);
         ck_assert_str_eq(end, "");
-        if (!e->letter) ck_assert_ptr_eq(exercise(e->number), e);
         for (int i = 0; exercise_mistake(e, i); i++) {
             const KnownMistake *m = exercise_mistake(e, i);
             MistakeWords words;
