@@ -11,18 +11,10 @@
 /* ---- y = softmax(q k' / sqrt(D)) v ------------------------------------------------------------
  */
 
-static void attention_right(const Call *c) {
-    const int64_t Q = c->size[0], K = c->size[1], D = c->size[2];
-    truth_begin();
-    Tensor *q = truth_leaf(c->array[3], SHAPE(1, Q, D));
-    Tensor *k = truth_leaf(c->array[4], SHAPE(1, K, D));
-    Tensor *v = truth_leaf(c->array[5], SHAPE(1, K, D));
-    Tensor *score = ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), 1 / sqrt((double)D));
-    truth_backward(ag_bmm(ag_softmax(score, 2), v), c->array[6]);
-    truth_store(c->array[0], q);
-    truth_store(c->array[1], k);
-    truth_store(c->array[2], v);
-    truth_end();
+static Tensor *attention_of(const Call *c, Tensor *const *x) {
+    const double scale = 1 / sqrt((double)c->size[2]);
+    Tensor *score = ag_scale(ag_matmul(x[0], ag_transpose(x[1], 0, 1)), scale);
+    return ag_matmul(ag_softmax(score, 1), x[2]);
 }
 
 enum { UNLIKE_VALUES = 1, GEOMETRIC };
@@ -70,16 +62,12 @@ static const Sizes attention_large[] = {
 const Exercise exercise_attention = {
     .number = 11,
     .name = "attention",
-    .function = "attention_backward",
-    .parameter = parameters_attention_backward,
+    EDITED(attention_backward),
     .dy = "dy",
     .inputs = attention_inputs,
     .large = attention_large,
     .prepare = attention_prepare,
-    .call = call_attention_backward,
-    .right = attention_right,
-    .source = (Function *)attention_backward,
-    .mistakes = mistakes_attention_backward,
+    .forward = attention_of,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
              "masked_softmax_dx",
     .lesson = 2,
@@ -104,7 +92,7 @@ const Exercise exercise_flash = {.number = 14,
                                  .large = flash_large,
                                  .prepare = attention_prepare,
                                  .call = call_attention_backward,
-                                 .right = attention_right,
+                                 .forward = attention_of,
                                  .source = (Function *)attention_backward,
                                  .mistakes = mistakes_attention_backward,
                                  .where = "tensor/more/more_plain.inc, attention_dx",

@@ -12,14 +12,10 @@
 /* ---- 7b mean and variance: y[i][0] = mean, y[i][1] = sum of (x - mean)^2 / n --------------------
  */
 
-static void moments_right(const Call *c) {
-    truth_begin();
-    Tensor *x = truth_leaf(c->array[1], SHAPE(c->size[0], c->size[1]));
-    Tensor *mean = ag_mean_dims(x, AXES(1), true);
-    Tensor *var = ag_mean_dims(ag_square(ag_sub(x, mean)), AXES(1), true);
-    truth_backward(ag_cat((Tensor *[]){mean, var}, 2, 1), c->array[2]);
-    truth_store(c->array[0], x);
-    truth_end();
+static Tensor *moments_of(const Call *c, Tensor *const *x) {
+    Tensor *mean = ag_mean_dims(x[0], AXES(1), true);
+    Tensor *var = ag_mean_dims(ag_square(ag_sub(x[0], mean)), AXES(1), true);
+    return ag_cat((Tensor *[]){mean, var}, 2, 1);
 }
 
 /* Variant 1: rows from 30 to 1e-3. */
@@ -45,7 +41,7 @@ const Exercise exercise_mean_variance = {
     .inputs = moments_inputs,
     .large = moments_large,
     .prepare = moments_prepare,
-    .right = moments_right,
+    .forward = moments_of,
     .where = "tensor/more/more_plain.inc, variance_dx, with n - 1",
     .lesson = 2,
     .step = "b3.0",
@@ -54,15 +50,8 @@ const Exercise exercise_mean_variance = {
 /* ---- 10b weighted mean: p = softmax(x), y = p v -------------------------------------------------
  */
 
-static void weighted_right(const Call *c) {
-    const int64_t K = c->size[0], D = c->size[1];
-    truth_begin();
-    Tensor *x = truth_leaf(c->array[2], SHAPE(1, K));
-    Tensor *v = truth_leaf(c->array[3], SHAPE(K, D));
-    truth_backward(ag_matmul(ag_softmax(x, 1), v), c->array[4]);
-    truth_store(c->array[0], x);
-    truth_store(c->array[1], v);
-    truth_end();
+static Tensor *mean_of(const Call *c, Tensor *const *x) {
+    return ag_matmul(ag_softmax(ag_unsqueeze(x[0], 0), 1), x[1]);
 }
 
 /* Variant 1: geometric weights. */
@@ -88,7 +77,7 @@ const Exercise exercise_weighted_mean = {
     .inputs = weighted_inputs,
     .large = weighted_large,
     .prepare = weighted_prepare,
-    .right = weighted_right,
+    .forward = mean_of,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, softmax_dx",
     .lesson = 2,
     .step = "b3.0",

@@ -1,6 +1,8 @@
 /* calls.c - the calls on which an exercise is marked: see calls.h. */
 #include "calls.h"
 
+#include "truth.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,7 +188,8 @@ static void carry(const Exercise *e, Call *to, const Call *from) {
 void calls_right(const Exercise *e, Calls *calls) {
     for (int i = 0; i < calls->n; i++) {
         if (calls->call[i].carries) carry(e, &calls->call[i], &calls->call[i - 1]);
-        if (e->right) e->right(&calls->call[i]);
+        if (e->forward) truth_compute(e, &calls->call[i]);
+        else if (e->right) e->right(&calls->call[i]);
         else e->call(e->source, &calls->call[i]);
     }
 }

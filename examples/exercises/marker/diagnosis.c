@@ -180,8 +180,8 @@ __attribute__((format(printf, 2, 3))) static void say(Mark *mark, const char *fo
 
 /* A mistake in a head of exercise 12 is one of exercise 11, by the same id. */
 static const KnownMistake *in_attention(const KnownMistake *m) {
-    const Exercise *attention = exercise(11);
-    for (int i = 0; attention && exercise_mistake(attention, i); i++)
+    const Exercise *attention = &exercise_attention;
+    for (int i = 0; exercise_mistake(attention, i); i++)
         if (strcmp(exercise_mistake(attention, i)->id, m->id) == 0)
             return exercise_mistake(attention, i);
     return m;

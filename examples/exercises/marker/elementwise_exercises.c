@@ -11,13 +11,7 @@
 
 /* ---- 1 scale: y = s x ------------------------------------------------------------------------ */
 
-static void scale_right(const Call *c) {
-    truth_begin();
-    Tensor *x = truth_leaf(c->array[1], SHAPE(c->size[0])); /* any numbers will do */
-    truth_backward(ag_scale(x, c->number[0]), c->array[1]);
-    truth_store(c->array[0], x);
-    truth_end();
-}
+static Tensor *scale_of(const Call *c, Tensor *const *x) { return ag_scale(x[0], c->number[0]); }
 
 static void scale_prepare(Call *c, const Sizes *sizes, Random *random) {
     const double s[] = {1.7, -0.3, 0, 1, 30, TINY};
@@ -35,7 +29,7 @@ const Exercise exercise_scale = {.number = 1,
                                  .inputs = scale_inputs,
                                  .large = scale_large,
                                  .prepare = scale_prepare,
-                                 .right = scale_right,
+                                 .forward = scale_of,
                                  .where = "tensor/kernels/elementwise.def, the row of scale",
                                  .lesson = 2,
                                  .step = "b2.0"};
@@ -43,15 +37,7 @@ const Exercise exercise_scale = {.number = 1,
 /* ---- 2 bias: y[i][j] = x[i][j] + b[j] ---------------------------------------------------------
  */
 
-static void bias_right(const Call *c) {
-    truth_begin();
-    Tensor *x = truth_leaf(c->array[2], SHAPE(c->size[0], c->size[1]));
-    Tensor *b = truth_leaf(c->array[2], SHAPE(c->size[1]));
-    truth_backward(ag_add(x, b), c->array[2]);
-    truth_store(c->array[0], x);
-    truth_store(c->array[1], b);
-    truth_end();
-}
+static Tensor *sum_of(const Call *c, Tensor *const *x) { return ag_add(x[0], x[1]); }
 
 static const Sizes bias_inputs[] = {{{3, 3}, 1, 0}, {{2, 3}, 1, 0}, {{4, 2}, 1, 0}, {{1, 3}, 1, 0},
                                     {{3, 1}, 1, 0}, {{1, 1}, 1, 0}, {{5, 4}, 0, 0}, {{0}, 0, 0}};
@@ -63,7 +49,7 @@ const Exercise exercise_bias = {.number = 2,
                                 .dy = "dy",
                                 .inputs = bias_inputs,
                                 .large = bias_large,
-                                .right = bias_right,
+                                .forward = sum_of,
                                 .where = "autograd/backward.c, unbroadcast",
                                 .lesson = 6,
                                 .step = "b7.2"};
@@ -72,14 +58,9 @@ const Exercise exercise_bias = {.number = 2,
  */
 
 /* The mask and the scale, as ops: ag_dropout draws a mask of its own. */
-static void dropout_right(const Call *c) {
-    const Shape n = SHAPE(c->size[0]);
-    truth_begin();
-    Tensor *x = truth_leaf(c->array[2], n);
-    Tensor *dropped = ag_logical_not(tape_own(tensor_from_bools(n, c->array[0])));
-    truth_backward(ag_scale(ag_masked_fill(x, dropped, 0), 1 / (1 - c->number[0])), c->array[2]);
-    truth_store(c->array[1], x);
-    truth_end();
+static Tensor *kept_of(const Call *c, Tensor *const *x) {
+    Tensor *dropped = ag_logical_not(tape_own(tensor_from_bools(SHAPE(c->size[0]), c->array[0])));
+    return ag_scale(ag_masked_fill(x[0], dropped, 0), 1 / (1 - c->number[0]));
 }
 
 static void dropout_prepare(Call *c, const Sizes *sizes, Random *random) {
@@ -105,7 +86,7 @@ const Exercise exercise_dropout = {.number = 6,
                                    .inputs = dropout_inputs,
                                    .large = dropout_large,
                                    .prepare = dropout_prepare,
-                                   .right = dropout_right,
+                                   .forward = kept_of,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
                                    .lesson = 4,
                                    .step = "b7.0"};

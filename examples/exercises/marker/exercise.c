@@ -8,13 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const Exercise *exercise(int number) {
-    for (int i = 0; i < num_exercises; i++)
-        if (exercise_list[i]->number == number && !exercise_list[i]->letter)
-            return exercise_list[i];
-    return NULL;
-}
-
 const Exercise *exercise_at(int i) {
     return i < num_exercises ? exercise_list[i] : scratch_exercise(i - num_exercises);
 }

@@ -96,7 +96,10 @@ typedef struct {
     void (*prepare)(Call *call, const Sizes *sizes, Random *random);
     /* Calls a function that has the exercise's parameters. */
     void (*call)(Function *function, const Call *call);
-    void (*right)(const Call *call); /* by the library, in float64 */
+    /* The result by the library, in float64, of leaves whose gradients are the outputs (truth.h).
+     */
+    struct Tensor *(*forward)(const Call *call, struct Tensor *const *leaf);
+    void (*right)(const Call *call); /* or the outputs, where they are no such gradients */
     /* Is element i of an output compared? NULL: yes */
     bool (*compares)(const Call *call, int array);
     /* Must element i be exactly 0? NULL: no */
@@ -121,13 +124,12 @@ typedef struct {
  * Exercise exercise_NAME` with its number in the files of this folder. */
 extern const Exercise *const exercise_list[];
 extern const int num_exercises;
+extern const Exercise exercise_attention;
 /* Of attention.c, each function: from 0; 4.2 has the number 42. NULL after the last one. */
 enum { SCRATCH = 18 };
 const Exercise *scratch_exercise(int i);
 /* The list and, behind it, the functions of attention.c; NULL after the last one. */
 const Exercise *exercise_at(int i);
-/* The one with this number and without a letter; NULL if there is none. */
-const Exercise *exercise(int number);
 /* exercise_at(i) has the label at text, "7", "7b" or "6.1"; *end is behind it. -1: none has. */
 int exercise_named(const char *text, const char **end);
 

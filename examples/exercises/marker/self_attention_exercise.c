@@ -15,21 +15,14 @@ static Tensor *split(Tensor *x, int64_t n, int64_t heads, int64_t d) {
     return ag_permute(ag_reshape(x, SHAPE(n, heads, d)), AXES(1, 0, 2));
 }
 
-static void right(const Call *c) {
-    const int64_t n = c->size[0], heads = c->size[1], d = c->size[2], E = heads * d;
-    Tensor *w[4];
-    truth_begin();
-    Tensor *x = truth_leaf(c->array[5], SHAPE(n, E));
-    for (int i = 0; i < 4; i++) w[i] = truth_leaf(c->array[6 + i], SHAPE(E, E));
-    Tensor *q = split(ag_linear(x, w[0], NULL), n, heads, d);
-    Tensor *k = split(ag_linear(x, w[1], NULL), n, heads, d);
-    Tensor *v = split(ag_linear(x, w[2], NULL), n, heads, d);
+static Tensor *forward(const Call *c, Tensor *const *x) {
+    const int64_t n = c->size[0], heads = c->size[1], d = c->size[2];
+    Tensor *q = split(ag_linear(x[0], x[1], NULL), n, heads, d);
+    Tensor *k = split(ag_linear(x[0], x[2], NULL), n, heads, d);
+    Tensor *v = split(ag_linear(x[0], x[3], NULL), n, heads, d);
     Tensor *score = ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), 1 / sqrt((double)d));
     Tensor *out = ag_permute(ag_bmm(ag_softmax(score, 2), v), AXES(1, 0, 2));
-    truth_backward(ag_linear(ag_reshape(out, SHAPE(n, E)), w[3], NULL), c->array[10]);
-    truth_store(c->array[0], x);
-    for (int i = 0; i < 4; i++) truth_store(c->array[1 + i], w[i]);
-    truth_end();
+    return ag_linear(ag_reshape(out, SHAPE(n, heads * d)), x[4], NULL);
 }
 
 /* In head 0 query 1 has geometric weights, query 0 equal ones, and the others steeper ones. */
@@ -60,16 +53,12 @@ static const Sizes large[] = {{{LARGE_TABLE, 1, 2}, 1, 0},
 const Exercise exercise_self_attention = {
     .number = 12,
     .name = "self_attention",
-    .function = "self_attention_backward",
-    .parameter = parameters_self_attention_backward,
+    EDITED(self_attention_backward),
     .dy = "dy",
     .inputs = inputs,
     .large = large,
     .prepare = prepare,
-    .call = call_self_attention_backward,
-    .right = right,
-    .source = (Function *)self_attention_backward,
-    .mistakes = mistakes_self_attention_backward,
+    .forward = forward,
     .where = "nn/attention.c, multi_head, and the backward of its ops",
     .lesson = 5,
     .step = "s"};

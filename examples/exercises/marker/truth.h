@@ -1,14 +1,9 @@
-/* truth.h - the right results, by the library in float64: each exercise applies ops to leaves that
- * are the inputs of a call, and stores the leaves' gradients as the outputs.
+/* truth.h - the right results, by the library in float64: the gradients of leaves that are the
+ * inputs of a call.
  *
- *     static void product_right(const Call *c) {
- *         truth_begin();
- *         Tensor *a = truth_leaf(c->array[2], SHAPE(c->size[0], c->size[1]));
- *         ...
- *         truth_backward(ag_matmul(a, b), c->array[4]);
- *         truth_store(c->array[0], a);
- *         truth_end();
- *     } */
+ *     static Tensor *product_of(const Call *c, Tensor *const *x) { return ag_matmul(x[0], x[1]); }
+ *
+ * is all that an exercise says where output i of a call is the gradient of leaf i. */
 #ifndef TAPEHEAD_EXERCISES_TRUTH_H
 #define TAPEHEAD_EXERCISES_TRUTH_H
 
@@ -24,5 +19,8 @@ void truth_backward(Tensor *y, const double *dy);
 /* Writes the gradient of a leaf. */
 void truth_store(double *gradient, const Tensor *leaf);
 void truth_end(void);
+/* All of it, by the forward of an exercise. The leaf of the output "dx" is the input "x"; if there
+ * is none, zeros: then the gradient does not need it. */
+void truth_compute(const Exercise *e, const Call *call);
 
 #endif
