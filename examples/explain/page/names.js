@@ -24,7 +24,7 @@ const transposes = text => (text || "").replace(/(\bd?[A-Z](?:_\w+)?|\b[a-z]|\bd
  * not part from its sign at the end of a line. */
 const typeset = text => transposes(text).replace(/-infinity\b/g, "−∞").replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")
     .replace(/([\d.]+)e([-+]?)0*(\d+)\b/g, (_, m, sign, power) => (m === "1" ? "" : m + "·") + "10" + superscript(sign.replace("+", "") + power))
-    .replace(/-infinity\b/g, "−∞").replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|derivative|$)/g, "\u00a0×\u00a0")
+    .replace(/-infinity\b/g, "−∞").replace(/(^|[\s(=])-(?=\d)/g, "$1−").replace(/ x (?=[(−\d]|\w+\(|$)/g, "\u00a0×\u00a0")
     .replace(/ - /g, "\u00a0−\u00a0").replace(/-$/, "−").replace(/ <- /g, " ← ").replace(/ -> /g, " → ").replace(/ = /g, " =\u00a0").replace(/(^|[\s(])"(?=\S)/g, "$1“")
     .replace(/"/g, "”").replace(/(\w)'/g, "$1’").replace(/×\u00a0(−[\d.]*\d)/g, "×\u00a0($1)");
 
@@ -82,9 +82,8 @@ const written = (x, format) => fix(x, format) + (format.e && x ? "·10" + supers
 
 /* Of a constant: in full if it is short, else four digits. */
 function formatOfConstant(x) {
-    const decimals = (String(x).split(".")[1] || "").length;
-    const d = decimals <= 3 ? decimals : Math.max(0, 3 - Math.floor(Math.log10(Math.abs(x) || 1)));
-    return { d: Math.min(8, d), e: 0 };
+    const most = Math.min(8, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(x) || 1))));
+    return { d: range(Math.max(most, 3) + 1, d => d).find(d => Number(x.toFixed(d)) === x) ?? most, e: 0 };
 }
 
 /* Three significant digits. */

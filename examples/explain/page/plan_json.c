@@ -183,8 +183,8 @@ static void write_sign(FILE *file, const Item *item) {
 /* Numbers that the page finds nowhere else. */
 static void write_own_numbers(Writer *w, const Item *item) {
     const int tensor = (int)(item->like - w->plan->tape.tensors);
-    const bool has_zeros = item->of == ITEM_DERIVATIVE || item->parts > 0;
-    if (item->of == ITEM_SUM || has_zeros)
+    const bool has_zeros = (item->of == ITEM_DERIVATIVE && item->part) || item->parts > 0;
+    if (item->of == ITEM_SUM || item->of == ITEM_DERIVATIVE || item->parts > 0)
         write_numbers(w->file, "numbers", item->numbers, item->size);
     if (has_zeros)
         write_zeros(w, "zeros", item->numbers, item->size,

@@ -104,12 +104,13 @@ double format_value(double x, Format format) {
 Format format_of_constant(double x) {
     char text[NUMBER_TEXT];
     const double size = fabs(x);
-    for (int decimals = 0; decimals <= 3; decimals++) {
-        snprintf(text, sizeof text, "%.*f", decimals, size < 1e15 ? size : 0);
+    if (!(size > 0 && size < 1e15)) return (Format){0, 0};
+    int most = 3 - (int)floor(log10(size)); /* four digits */
+    if (most < 0) most = 0;
+    if (most > 8) most = 8;
+    for (int decimals = 0; decimals < (most > 3 ? most : 3) + 1; decimals++) {
+        snprintf(text, sizeof text, "%.*f", decimals, size);
         if (strtod(text, NULL) == size) return (Format){decimals, 0};
     }
-    if (!(size > 0 && size < 1e15)) return (Format){0, 0};
-    int decimals = 3 - (int)floor(log10(size));
-    if (decimals < 0) decimals = 0;
-    return (Format){decimals > 8 ? 8 : decimals, 0};
+    return (Format){most, 0};
 }

@@ -373,7 +373,9 @@ static void lay_own(const Layout *l, int n) {
     node->own = numbers;
     if (!item) return;
     item->node = n;
-    for (int i = 0; item->of == ITEM_SUM && i < l->f->count; i++) /* as the gradient beside it */
+    if (node->sign == '=') item->part = NULL; /* no derivatives, whose zeros have reasons */
+    const bool is_sum = item->of == ITEM_SUM && node->sign == 'f';
+    for (int i = 0; is_sum && i < l->f->count; i++) /* as the gradient beside it */
         if (l->f->items[i].of == ITEM_GRADIENT && i != l->f->main)
             item->format = l->f->items[i].format;
 }

@@ -102,7 +102,7 @@ static const char *backward_says(const Plan *plan, const Part *part) {
     if (is_factor(&tape->lines[part->line], part->k))
         return "{dy} arrives. Each number of {x} was multiplied by numbers of the other factor; "
                "the same numbers, times what arrives, give {dx}.";
-    if (tree_goes_by_rows(part->tree))
+    if (tree_goes_by_rows(part->tree) && tape->tensors[part->y].size == tape->tensors[part->x].size)
         return "{dy} arrives. Forward, each number of {x} changes all numbers of its row of {y}, "
                "so all of that row of {dy} come back to it.";
     if (reads_derivatives(part->tree))
