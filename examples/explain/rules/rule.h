@@ -90,7 +90,7 @@ typedef struct {
 } RuleValues;
 
 /* The value of the formula in dy's type, a loan of the open tape. NULL with a complaint if shapes
- * do not fit, with an error if memory is out. */
+ * do not fit, with an error if memory is out, and where dy is NULL because of one. */
 Tensor *rule_evaluate(RuleFormula *formula, const RuleValues *values);
 /* The value as a gradient of x, in x's type, in x's shape or in one that x broadcasts to; a loan.
  * moves: if it has another shape, but as many numbers, they are taken row by row. NULL as above,

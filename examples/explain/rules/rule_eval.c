@@ -193,7 +193,7 @@ static Tensor *evaluate(RuleFormula *f, int node, const RuleValues *v) {
 }
 
 Tensor *rule_evaluate(RuleFormula *f, const RuleValues *values) {
-    return evaluate(f, f->n - 1, values);
+    return values->dy ? evaluate(f, f->n - 1, values) : NULL;
 }
 
 /* ---- the shape of a gradient ----------------------------------------------------------------- */

@@ -246,7 +246,7 @@ static bool try_formula(PlantedRule *rule, int number, bool moves) {
     if (!tape_begin_no_grad()) return false;
     const RuleValues values = {
         .dy = tape_own(tensor_ones_like(line.out)), .out = line.out, .in = in};
-    if (values.dy) rule_fit(f, rule_evaluate(f, &values), in[rule->input], moves);
+    rule_fit(f, rule_evaluate(f, &values), in[rule->input], moves);
     tape_end();
     return !tensor_error() && !*f->complaint;
 }
