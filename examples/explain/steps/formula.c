@@ -494,6 +494,12 @@ static void lay(const Layout *l, int n, int least, bool turned) {
     if (brackets) lay_sign(l, ")", "", ")");
 }
 
+static bool has_numbers(const Formula *f, const double *numbers) {
+    bool has = false;
+    for (int i = 0; i < f->count; i++) has = has || f->items[i].numbers == numbers;
+    return has;
+}
+
 /* Behind the formula stand the parts of its parts, and what arrives, if only a part reads it. */
 static void lay_tree(const Plan *plan, Tree *tree, Formula *f) {
     const Layout l = {plan, tree, NULL, f, false};
@@ -507,10 +513,7 @@ static void lay_tree(const Plan *plan, Tree *tree, Formula *f) {
         lay_own(&l, n);
     }
     for (int t = 0; t < tree->num_tables; t++) {
-        bool is_there = !tree->tables[t].is_gradient;
-        for (int i = 0; i < f->count; i++)
-            is_there = is_there || f->items[i].numbers == tree->tables[t].numbers;
-        if (is_there) continue;
+        if (!tree->tables[t].is_gradient || has_numbers(f, tree->tables[t].numbers)) continue;
         sign(f, "with", "", "");
         lay_table(&l, &tree->tables[t], 0, false);
     }
@@ -550,6 +553,17 @@ static void make_moved(const Plan *plan, const Step *step, Formula *f) {
     add_main(plan, f, step->tensor);
 }
 
+/* What only the parts of a line read, or no more than its derivatives: the positions of rope. */
+static void add_unread(const Plan *plan, const RuledLine *line, Formula *f) {
+    const size_t used = strlen(f->title);
+    for (int k = 0; k < line->num_in; k++) {
+        if (line->in[k] < 0 || has_numbers(f, plan->tape.tensors[line->in[k]].value)) continue;
+        sign(f, "with", "", "");
+        add_value(plan, f, line->in[k], false, "");
+    }
+    f->title[used] = '\0';
+}
+
 /* "E^2 = E^2" says nothing. */
 static void make_ruled(const Plan *plan, const RuledLine *line, Formula *f) {
     char says[FORMULA_TEXT] = "";
@@ -557,6 +571,7 @@ static void make_ruled(const Plan *plan, const RuledLine *line, Formula *f) {
     sign(f, "=", "", " = ");
     const size_t used = strlen(f->title);
     lay_tree(plan, line->tree, f);
+    add_unread(plan, line, f);
     for (int i = first; i < f->count; i++) put_text(says, sizeof says, "%s", f->items[i].text);
     if (strcmp(says, f->items[f->main].text) != 0) return;
     const char *x = f->items[first].text;
