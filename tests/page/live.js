@@ -108,7 +108,7 @@ async function useControl(name, setting) {
     expect(!input || document.activeElement === input, `${what}: the control loses the focus`);
     const link = where(), shown = stepText();
     expect(link.includes(`&${key}=${text}`), `${what}: the address is ${link}`);
-    if (!input) openPanelOf("change");
+    if (!input) openPanelOf("example");
     expect(!$("#again").disabled && $("#changed").textContent.includes("computed"), `${what}: the page does not say that it computed`);
     expect($("#rule-said").textContent.includes("Changed: the loss is ") && $("#b-example.used"), `${what}: the page does not say that it shows another state`);
     await go("#1");

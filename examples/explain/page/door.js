@@ -178,6 +178,7 @@ const dense = text => text.replace(/\s/g, "");
 
 function plantMistake(formula) {
     const { place } = door;
+    keepLook();
     door.filled = "";
     if (place) Controls.plantRule(place, formula || null);
     else Controls.change({ rule: formula && "assign" });
@@ -390,6 +391,7 @@ function judgeTyped() {
     const isTry = isRuleHidden(step), { error, planted } = isTry ? Controls.tryRule(place, formula) : {};
     if (!door.tried.get(place.name)?.includes(formula)) door.tried.set(place.name, [...door.tried.get(place.name) || [], formula]);
     fill(doorParts.said);
+    keepLook();
     const refused = error || (isTry ? tryHidden(step, formula, planted) : Controls.plantRule(place, formula));
     if (refused) return sayError(refused.replace(/\.$/, ""));
     mirrorText();
@@ -398,7 +400,12 @@ function judgeTyped() {
 
 /* Its numbers stand in the tables of the rule. */
 function toLastLook() {
-    if (isNudging() && plantedAt(stepNow())) setLook(looksOf(stepNow()).length);
+    if (isNudging() && plantedAt(stepNow())) setLook(LOOKS.length);
+}
+
+/* A step has fewer looks while a rule is planted there: the rule stays the one that is shown. */
+function keepLook() {
+    if (!isNudging()) state.look = Math.max(state.look, LOOKS.length);
 }
 
 /* A right rule shows the step, and the library's own takes its place again; a wrong one stays to be looked at. One that is

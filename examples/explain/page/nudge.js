@@ -19,9 +19,9 @@ const isOfWeights = step => step.nudge?.kind === "softmax";
 
 /* The first step of each kind begins with a nudge; a single number is nudged on demand. */
 function firstLook(step = stepNow()) {
-    const like = each => each.nudge && each.nudge.kind === step.nudge?.kind, last = looksOf(step).length;
+    const like = each => each.nudge && each.nudge.kind === step.nudge?.kind;
     const isFirst = step.nudge?.kind !== "each" && state.lesson.steps.find(like) === step;
-    return isFirst && !state.keys && !state.chosen && !plantedAt(step) ? 1 : last;
+    return isFirst && !state.keys && !state.chosen && !plantedAt(step) ? 1 : LOOKS.length;
 }
 
 const lookWanted = () => Math.min(state.look, looksOf(stepNow()).length);
@@ -54,7 +54,7 @@ const asksBeside = () => isOfWeights(stepNow()) && questionsNow().length > 0 &&
     questionsNow().every(({ question }) => question.kind === "choice");
 
 /* ".3" in the address, unless a link without it leads to the same look; and the look that it means. */
-const lookSuffix = () => (looksOf(stepNow()).length && lookWanted() !== firstLook() ? "." + looksWithPlaces(stepNow())[lookWanted() - 1][1] : "");
+const lookSuffix = () => (looksOf(stepNow()).length && lookWanted() !== Math.min(firstLook(), looksOf(stepNow()).length) ? "." + looksWithPlaces(stepNow())[lookWanted() - 1][1] : "");
 const lookAt = place => Math.max(1, looksWithPlaces(stepNow()).filter(([, first]) => first <= place).length);
 
 function drawLooks(step) {
