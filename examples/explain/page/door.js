@@ -61,7 +61,7 @@ function giveUp() {
     const step = stepNow();
     if (Controls.isLoading()) return false;
     const place = placeAt(step);
-    markDone(step, inLessonNames(place, place.formula), true);
+    markDone(step, place.shown, true);
     step.part.dx.forEach((_, i) => state.lesson.shown.add(secretOf(picture.main.key(i))));
     if (plantedAt(step)) Controls.plantRule(place, null);
     else drawAgain();
@@ -100,6 +100,7 @@ function drawPlainRow(words) {
     fillField("", "");
     for (const name of ["verdict", "names", "mistakes"]) fill(doorParts[name]);
     fill(doorParts.title, words);
+    sayWords({ words: wordsOfElsewhere(stepNow()) });
 }
 
 /* The row of this step; rule: as the step's picture has it. */
@@ -151,7 +152,7 @@ function fillField(filled, first) {
 function firstFormula(step, place, isHidden) {
     const planted = plantedAt(step), found = state.hide && doneAt(step);
     if (planted) return planted.typed ? planted.formula : inLessonNames(place, planted.formula);
-    return isHidden ? "" : found ? found.formula : inLessonNames(place, place.formula);
+    return isHidden ? "" : found ? found.formula : place.shown;
 }
 
 /* At an addition the rule is +=: {text, menu, isPlanted}. */

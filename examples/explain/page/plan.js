@@ -77,7 +77,7 @@ function drawSkipped() {
     for (let n = step - 1; keys && steps[step].key && !steps[n].key; n--) passed.unshift(steps[n]);
     const made = new Set(passed.map(({ kind, tensor }) => (kind === "forward" ? tensor.title : tensor.gradient)));
     return passed.length > 0 && el("p", { class: "skipped" }, passed.length > 1 ? `${passed.length} steps` : "1 step", " skipped: ",
-        passed.every(({ rule }) => rule === "move") ? "moves" : [listed([...made].slice(0, most).map(name => nameEl(name))), made.size > most && ", …"]);
+        passed.every(({ moves }) => moves) ? "moves" : [listed([...made].slice(0, most).map(name => nameEl(name))), made.size > most && ", …"]);
 }
 
 /* The names of the steps as addresses counted them before steps had names: a step for each line forward, the start, then

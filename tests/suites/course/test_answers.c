@@ -236,9 +236,9 @@ TEST(points) {
                                           "03_product 4\n03_product 4"};
     for (size_t i = 0; i < COUNT(refused); i++) expect_points(refused[i], false);
     expect_points("01_scale 0\n\n03_product 4 da 1 db 3\nmodel 7", true);
-    ck_assert_int_eq(points_of(exercise(1)), 0);
-    ck_assert_int_eq(points_of(exercise(2)), 1);
-    ck_assert_int_eq(points_of(exercise(3)), 4);
+    ck_assert_int_eq(points_of(exercise_at(0)), 0);
+    ck_assert_int_eq(points_of(exercise_at(1)), 1);
+    ck_assert_int_eq(points_of(exercise_at(2)), 4);
 }
 
 int main(void) {
