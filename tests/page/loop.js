@@ -17,7 +17,7 @@ function expectState({ leaves, says }, what) {
 }
 
 async function pressed(presses) {
-    const { pressed: before = "" } = state.lesson, { states } = live ? live.answer(`lesson 6\nloop ${before}${presses}`) : lesson6().loop;
+    const { pressed: before = "" } = state.lesson, { states } = live ? live.answer(Controls.requestOf({ loop: before + presses })) : lesson6().loop;
     for (const [n, line] of [...presses].entries()) {
         $(`[data-press=${line}]`).click();
         expect(document.activeElement === $(`[data-press=${line}]`), `${presses}: ${line} loses the focus`);
@@ -47,5 +47,5 @@ begin(async () => {
     press("ArrowLeft");
     expect($("#step").textContent === before && where() === "#6/twice", "the loop does not stay as it was left");
     if (live) await pressed("zf");
-    report.states = (live ? live.answer("lesson 6\nloop bzfbs") : lesson6().loop).states.length;
+    report.states = (live ? live.answer(Controls.requestOf({ loop: "bzfbs" })) : lesson6().loop).states.length;
 });

@@ -142,7 +142,10 @@ enum { TWO_LARGEST = 1 };
 
 static void cross_entropy_prepare(Call *c, const Sizes *sizes, Random *random) {
     double *x = c->array[1];
-    if (sizes->variant == TWO_LARGEST) x[0] = x[c->size[1]] = 1.5;
+    if (sizes->variant == TWO_LARGEST) {
+        x[0] = 1.5;
+        x[c->size[1]] = 1.5;
+    }
     c->tiny = sizes->variant == GEOMETRIC || sizes->scale == 0;
     if (sizes->variant == GEOMETRIC) geometric_scores(c->size[0], x);
 }

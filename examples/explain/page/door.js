@@ -61,7 +61,7 @@ function giveUp() {
     const step = stepNow();
     if (Controls.isLoading()) return false;
     const place = placeAt(step);
-    markDone(step, place.shown, true);
+    markDone(step, formulaOf(place), true);
     step.part.dx.forEach((_, i) => state.lesson.shown.add(secretOf(picture.main.key(i))));
     if (plantedAt(step)) Controls.plantRule(place, null);
     else drawAgain();
@@ -148,11 +148,14 @@ function fillField(filled, first) {
     mirrorText();
 }
 
+/* The library's own rule, as one writes it on paper: dS' @ Q. */
+const formulaOf = place => place.shown || inLessonNames(place, place.formula);
+
 /* The formula that stands in the field first: what is planted, what was written before, or the library's own. */
 function firstFormula(step, place, isHidden) {
     const planted = plantedAt(step), found = state.hide && doneAt(step);
     if (planted) return planted.typed ? planted.formula : inLessonNames(place, planted.formula);
-    return isHidden ? "" : found ? found.formula : place.shown;
+    return isHidden ? "" : found ? found.formula : formulaOf(place);
 }
 
 /* At an addition the rule is +=: {text, menu, isPlanted}. */

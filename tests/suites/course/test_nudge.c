@@ -374,7 +374,8 @@ static void name_letters(Row *row) {
 }
 
 static Row row_of(const Nudged *n) {
-    const Json *shape = json_get(n->y, "shape"), *factor = json_get(n->nudge, "factor");
+    const Json *shape = json_get(n->y, "shape");
+    const Json *factor = json_get(n->nudge, "factor");
     const int64_t C = (int64_t)json_at(shape, shape->count - 1)->number;
     Row row = {.i = n->i % C, .size = C, .c = factor ? factor->number : 1};
     for (int64_t j = 0; j < C; j++) row.p[j] = element(n->y, "value", n->i - row.i + j);
@@ -386,7 +387,8 @@ static Row row_of(const Nudged *n) {
 /* The answer about a row, with the weights of the tape or with others. */
 static void expect_row(Row row, const char *op) {
     static char p[2048], dy[2048];
-    *p = *dy = '\0';
+    *p = '\0';
+    *dy = '\0';
     for (int64_t j = 0; j < row.size; j++) {
         snprintf(p + strlen(p), sizeof p - strlen(p), " %.17g", row.p[j]);
         snprintf(dy + strlen(dy), sizeof dy - strlen(dy), " %.17g", row.dy[j]);
