@@ -154,6 +154,13 @@ const parts = {
             expect(where() === address && state.step === stepOf(state.lesson, address.slice(3)), `Back leads to ${where()}, and not to ${address}`);
         }
     },
+    /* A page that a browser saved begins with the row that stood there. */
+    async again() {
+        const ids = () => all("[id]").map(({ id }) => id).filter((id, n, them) => them.indexOf(id) !== n);
+        beginDoor();
+        drawAgain();
+        expect(ids().length === 0, `two elements are called ${ids()}`);
+    },
     /* The playground's tab. */
     async play() {
         expect(/loading/.test(said), `before the library is there the playground says ${said}`);

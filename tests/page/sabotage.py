@@ -162,6 +162,7 @@ def sabotages():
         'a long word of an address makes the page wide': ("faults", lambda s: s.replace('#notice { overflow-wrap: anywhere;', '#notice {')),
         'an answer moves the tape': ("faults", lambda s: s.replace('innerHeight < 850 ? 0.171', 'innerHeight < 850 ? 0.171 + 0.05 * lesson.right.size').replace('const mostHeight = () =>', 'const mostHeight = (lesson = state.lesson) =>').replace('drawBar();\n        if (state.step', 'drawBar();\n        buildMachine();\n        if (state.step')),
         'a step that is not there is not said': ("faults", lambda s: s.replace(' has no step “', '')),
+        'a saved page has ids twice': ("faults", lambda s: s.replace('fill(byId("door"), el("form"', 'byId("door").append(el("form"')),
         'a step has no h1': ("faults", lambda s: s.replace('<h1 id="title"', '<p id="title"')),
         'a step announces its heading alone': ("faults", lambda s: s.replace('.lead), #door h2, #terms, #words > .text")', '.lead), #door h2")')),
         'a hidden number is announced': ("faults", lambda s: s.replace('text = [phaseOf(lesson, step), ...said,', 'text = [phaseOf(lesson, step), ...said, picture?.main.numbers.map(bare).join(),')),

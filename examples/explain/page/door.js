@@ -70,7 +70,7 @@ function giveUp() {
 
 /* ---- drawing ------------------------------------------------------------------------------------------------------ */
 
-/* Made once, when the page begins. */
+/* Made once, when the page begins; a page that a browser saved has one already. */
 function beginDoor() {
     const parts = Object.assign(doorParts, {
         title: el("h2", { id: "rule-title" }),
@@ -89,7 +89,7 @@ function beginDoor() {
         event.preventDefault();
         judgeTyped();
     };
-    byId("door").append(el("form", { id: "rule-form", onsubmit: submit }, parts.title, parts.name, el("div", { class: "field" }, parts.mirror,
+    fill(byId("door"), el("form", { id: "rule-form", onsubmit: submit }, parts.title, parts.name, el("div", { class: "field" }, parts.mirror,
         parts.text), parts.judge, parts.mistakes, parts.verdict), el("div", { class: "under" }, parts.said, parts.names));
 }
 
