@@ -1,5 +1,5 @@
 /* mistakes.h - the list of known mistakes, mistakes.def. explain's --rule, the box in its page and
- * the marker of the exercises recognize them; --break and "Break it" plant them.
+ * the marker of the exercises recognize them; --break and the list beside the box plant them.
  *
  * The texts are about the gradient: "It is ...", "your code computes this: ...". {x}, {y}, {dy} and
  * so on are names of the op's call, {s} and {1/s} the number that the op got. The marker writes
@@ -17,7 +17,7 @@ typedef struct {
     const char *formula[3]; /* of each input, in the language of rules; NULL: is right */
     const char *computes;   /* "{y} * {dy}, without the sum over the row." */
     const char *asks;       /* a question whose answer is the mend */
-    const char *key;        /* of "Break it", and what stands there; NULL: it is not offered */
+    const char *key;        /* of --break, and what it says; NULL: the id alone */
     const char *title;
     const char *forward; /* of a right backward: what the op computes; or NULL */
 } MistakeRow;
