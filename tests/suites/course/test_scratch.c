@@ -328,8 +328,8 @@ static void compile_program(const char *flags, const char *sed) {
 }
 static int run_stage(int stage) {
     char line[128];
-    snprintf(line, sizeof line, "exec 2>/dev/null; ulimit -c 0; ulimit -t 3; $D/attention %d >$D/out",
-             stage);
+    snprintf(line, sizeof line,
+             "exec 2>/dev/null; ulimit -c 0; ulimit -t 3; $D/attention %d >$D/out", stage);
     return shell(line);
 }
 
