@@ -3,7 +3,7 @@
  * where a viewer prefers the other ones, dark or light, a style sheet in the file gives them. */
 "use strict";
 
-const SAVED = ".heads [aria-pressed=true], .items, .terms, #words > .text", CARD = ".keep", ROW = "#rule-title, #verdict .tick";
+const SAVED = ".heads:not(.looks) [aria-pressed=true], .items, .terms, #words > .text", CARD = ".keep", ROW = "#rule-title, #verdict .tick";
 const APART = 28; /* pixels between the tape and the step */
 
 function saveStep() {
