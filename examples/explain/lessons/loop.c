@@ -54,17 +54,15 @@ static void say_backward_again(const Loop *loop, double before, char said[SAID])
 static void say_step(const Loop *loop, double before, char said[SAID]) {
     const double rate = loop->l->options.rate, dw = grad_now(loop);
     const char *name = loop->l->kind->loop;
-    const char *far = "as far as it should";
-    char times[32];
-    snprintf(times, sizeof times, "%d times %s", loop->backwards, far);
+    char how[48] = "by a sum of old and new gradients";
+    if (!loop->is_mixed && loop->backwards == 1) snprintf(how, sizeof how, "as far as it should");
+    else if (!loop->is_mixed)
+        snprintf(how, sizeof how, "%d times as far as it should", loop->backwards);
     if (loop->backwards == 0) snprintf(said, SAID, "There is no gradient, so each weight stays.");
     else
         snprintf(said, SAID,
                  "Each weight goes %s: one number of `%s` is %s. The tape is that of the old ones.",
-                 loop->is_mixed        ? "by a sum of old and new gradients"
-                 : loop->backwards > 1 ? times
-                                       : far,
-                 lesson_short_name(loop->l, name),
+                 how, lesson_short_name(loop->l, name),
                  show_subtraction(number_with(before, 3), number(rate), number_with(dw, 3),
                                   number_with(lesson_value(name, loop->look), 3)));
 }

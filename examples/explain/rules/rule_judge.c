@@ -182,7 +182,8 @@ static bool begin(Look *l) {
     const int64_t n = tensor_numel(l->x);
     const bool is_f32 = l->x->dtype == F32 || l->own_values.out->dtype == F32;
     l->n = n;
-    l->tolerance = is_f32 ? (l->is_whole ? 1e-4 : 2e-5) : 1e-9;
+    const double most = l->is_whole ? 1e-4 : 2e-5;
+    l->tolerance = is_f32 ? most : 1e-9;
     l->own = malloc((size_t)(n * (3 + MOST_USES) + 1) * sizeof *l->own);
     l->op = malloc((MOST_USES + 1) * sizeof *l->op);
     l->tried = malloc(2 * sizeof *l->tried);
@@ -239,7 +240,8 @@ static bool draw_gradients(Look *l, int seed, double factor) {
     if (reads_gradient(l->formula, NULL) || l->uses[0].turned)
         while (tape_line(i + 1, &line)) i++;
     for (; i >= l->at[0].line && !tensor_error(); i--) {
-        Tensor *in[PLANTED_INPUTS], *dx[PLANTED_INPUTS] = {NULL};
+        Tensor *in[PLANTED_INPUTS];
+        Tensor *dx[PLANTED_INPUTS] = {NULL};
         if (!tape_line(i, &line) || line.n_in > PLANTED_INPUTS) continue;
         const bool is_drawn =
             i == l->at[0].line || i == l->uses[0].line || reads_gradient(l->formula, line.out);

@@ -187,6 +187,7 @@ const char *planted_op(const PlantedUse *use) {
 bool planted_scope_of_op(const PlantedUse *use, Tensor **kept, RuleScope *scope) {
     TapeLine line;
     scope->n = 0;
+    scope->may_define = false;
     if (!tape_line(use->line, &line)) return false;
     if (!use->turned) return add_op(use->line, &line, kept, scope);
     add(scope, "x", (RuleName){.meaning = NAMES_INPUT, .input = 0});
@@ -199,6 +200,7 @@ bool planted_scope_of_op(const PlantedUse *use, Tensor **kept, RuleScope *scope)
 bool planted_scope(const Planting *p, int i, const Tensor *x, Tensor **kept, RuleScope *scope) {
     TapeLine line;
     scope->n = 0;
+    scope->may_define = false;
     if (!tape_line(i, &line)) return false;
     add_line(p, scope, &line);
     scope->lesson = scope->n;

@@ -76,7 +76,8 @@ static void put_terms(const RowSum *s, int n, const char *sign, const char *befo
 /* The rule, from a row of the Jacobian: four lines of letters. */
 static void add_letters(const RowSum *s, Algebra *a) {
     char line[ALGEBRA_TEXT], why[ALGEBRA_TEXT], own[8];
-    const char *c = s->c, *dy = s->dy[0];
+    const char *c = s->c;
+    const char *dy = s->dy[0];
     const int name = (int)strcspn(dy, "_");
     snprintf(own, sizeof own, "%sp ", c);
     snprintf(line, sizeof line, "`%s` = `%sp` (1 - `p`) `%s`", s->dx, c, dy);

@@ -276,7 +276,8 @@ static Item *lay_own_table(const Layout *l, const char *name, const Dims *dims,
     const bool is_row = dims->rank > 0 && dims->size[dims->rank - 1] == 1 && is_sum;
     const TapeTensor *like = like_of(l, dims, is_row);
     if (!like) {
-        char *text = add(l->f, ITEM_SIGN, name, "")->text, *to = text;
+        char *text = add(l->f, ITEM_SIGN, name, "")->text;
+        char *to = text;
         for (const char *c = text; *c; c++) /* a sign has no backquotes */
             if (*c != '`') *to++ = *c;
         *to = '\0';
