@@ -13,6 +13,7 @@ const int num_mistake_rows = sizeof mistake_rows / sizeof *mistake_rows;
 
 bool mistake_is_of(const MistakeRow *m, const char *word) {
     const size_t n = strlen(word);
+    if (n == 0) return false; /* it is found everywhere, and behind the end */
     for (const char *at = strstr(m->of, word); at; at = strstr(at + 1, word))
         if ((at == m->of || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
     return false;
