@@ -6,7 +6,7 @@ SABOTAGE = {
     'the right number is another': lambda s: s.replace('(step.right || step.part.dx).map(Number)', '(step.right || step.part.dx).map(x => Number(x) + 1)'),
     'a mistake has no name': lambda s: s.replace('planted.mistake ? `A known', 'planted.nothing ? `A known'),
     'a mistake is not explained': lambda s: s.replace('el("b", {}, transposes(planted.why) ||', 'el("b", {}, transposes("") ||'),
-    'what is wrong by it is not said': lambda s: s.replace('listed(spoiled.map(linkToGradient)), spoiled.length > 1 ? " are wrong, too. "', '"", spoiled.length > 1 ? " are wrong, too. "'),
+    'what is wrong by it is not said': lambda s: s.replace('["So ", areWrong(spoiled)', '["So "'),
     'the picture does not show what is wrong': lambda s: s.replace('spoiled: isBack && ', 'spoiled: false && '),
     'the bar does not show where': lambda s: s.replace('=== "wrong" ? "bad"', '=== "x" ? "bad"'),
     'another step does not say where': lambda s: s.replace('nameEl(resultOf(red).gradient), " has a wrong rule")', '"?")'),

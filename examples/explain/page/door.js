@@ -5,7 +5,7 @@
  * address (controls.js). Under "hide answers" the field is empty until its rule is written. */
 "use strict";
 
-/* place, line: of a step or a card, which the field is for; filled: what the field was filled for; timer: of the next check; tried: place -> the formulas that were judged there. */
+/* place, line: of a step or a card, which the field is for; filled: what it was filled for; timer: of the next check; tried: place -> the formulas that were judged there. */
 const door = { place: null, line: null, filled: "", timer: 0, tried: new Map() };
 const doorParts = {};
 
@@ -70,7 +70,7 @@ function giveUp() {
 
 /* ---- drawing ------------------------------------------------------------------------------------------------------ */
 
-/* Made once, when the page begins; a page that a browser saved has one already. */
+/* Made once; a page that a browser saved has one already. */
 function beginDoor() {
     const parts = Object.assign(doorParts, {
         title: el("h2", { id: "rule-title" }),
@@ -148,7 +148,7 @@ function fillField(filled, first) {
     mirrorText();
 }
 
-/* The library's own rule, as one writes it on paper: dS' @ Q. */
+/* The library's rule, as on paper: dS' @ Q. */
 const formulaOf = place => place.shown || inLessonNames(place, place.formula);
 
 /* The formula that stands in the field first: what is planted, what was written before, or the library's own. */
@@ -218,22 +218,23 @@ function wordsOfDoor(step, place) {
 /* "dS, dQ are wrong, too.": what wrong numbers of this step have reached. */
 function alsoWrong({ part: { tensor } }) {
     const spoiled = spoiledBy().filter(t => t !== tensor);
-    return spoiled.length > 0 && ["So ", listed(spoiled.map(linkToGradient)), spoiled.length > 1 ? " are wrong, too. " : " is wrong, too. "];
+    return spoiled.length > 0 && ["So ", areWrong(spoiled), ", too. "];
 }
 
 /* The tensors whose gradients wrong numbers have reached, in the order of the way back. */
 const spoiledBy = () => state.lesson.tape.tensors.filter(t => t.name && t.grad && t.gradStep < Infinity && !t.unit?.moves && Controls.changedByRule(t))
     .sort((a, b) => a.gradStep - b.gradStep);
 const linkToGradient = t => el("a", { href: addressOf(state.lesson.steps[t.gradStep], null) }, nameEl(t.gradient));
+const areWrong = spoiled => [listed(spoiled.map(linkToGradient)), spoiled.length > 1 ? " are wrong" : " is wrong"];
 
 /* The page shows another state than the recorded one: a rule at another step, other numbers. */
 function wordsOfElsewhere(step) {
     const { steps, planted = [] } = state.lesson, red = steps.find(each => each.check === "wrong" && each !== step);
-    const spoiled = spoiledBy(), own = planted.find(each => each.typed && isWrong(each)), isOwn = step.check === "wrong";
-    if (isBroken(state.lesson) && (red || own)) return [!isOwn && red && [el("a", { class: "broken", href: addressOf(red, null) },
-        nameEl(resultOf(red).gradient), " has a wrong rule"), ": "], isOwn && [step.checked.replace(/ \(largest.*/, ""), ": "],
-    spoiled.length ? [listed(spoiled.map(linkToGradient)), spoiled.length > 1 ? " are wrong." : " is wrong."] : "no number differs."];
-    if (isBroken(state.lesson)) return isOwn ? step.checked.replace(/ \(largest.*/, "") + "." : "A rule is wrong, though no number differs here.";
+    const spoiled = spoiledBy(), own = planted.find(each => each.typed && isWrong(each)), check = step.check === "wrong" && step.checked.replace(/ \(largest.*/, "");
+    if (isBroken(state.lesson) && (red || own)) return [!check && red && [el("a", { class: "broken", href: addressOf(red, null) },
+        nameEl(resultOf(red).gradient), " has a wrong rule"), ": "], check && [check, ": "],
+    spoiled.length ? [areWrong(spoiled), "."] : "no number differs."];
+    if (isBroken(state.lesson)) return check ? check + "." : "A rule is wrong, though no number differs here.";
     if (!Controls.isChanged() || Controls.isLoading() || (Controls.onlySgd() && isSgd(step)) || Controls.onlyRules()) return "";
     return `${Controls.onlySgd() ? `After ${countOfSteps(stepsTaken(state.lesson))} of SGD` : "Changed"}: the loss is ${bare(lossOf(state.lesson))}, it was ${bare(lossOf(Controls.recorded()))}.`;
 }

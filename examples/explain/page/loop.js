@@ -22,8 +22,6 @@ function pressLine(line) {
     if (sentence) byId("loop-said").textContent = sentence;
 }
 
-const backwardsIn = ({ backwards: n, mixed }, name) => (n === 0 ? "empty" : mixed ? `a sum of ${n}` : n === 1 ? name : [`${n} × `, name]);
-
 /* The numbers of the leaf that the lesson shows, and its gradient as it stands: as many times that of one backward. */
 function pictureOfLoop(step, now) {
     const { lesson } = state, t = lesson.tape.tensors[lesson.loop.leaf], { value, grad } = now.leaves.find(({ tensor }) => tensor === t.number);

@@ -205,14 +205,6 @@ int formula_hide_constants(Formula *f, const double *numbers, int64_t size) {
     return f->count - 1;
 }
 
-int formula_hide_like(Formula *f, int item, const double *numbers) {
-    Item *hidden = add(f, ITEM_SIGN, "", "");
-    *hidden = f->items[item];
-    hidden->numbers = numbers;
-    hidden->is_hidden = true;
-    return f->count - 1;
-}
-
 /* "2 x" before a table, and "2 " in the title. */
 static void add_factor(Formula *f, double number, const char *note) {
     char text[NUMBER_TEXT], shown[NUMBER_TEXT + 4];

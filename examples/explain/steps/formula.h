@@ -57,8 +57,6 @@ void formula_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
 /* Adds a value, or derivatives, that are not drawn; returns the number of the item. */
 int formula_hide_value(const Plan *plan, Formula *formula, int tensor);
 int formula_hide_constants(Formula *formula, const double *numbers, int64_t size);
-/* Adds an item that is not drawn: as this one, with other numbers. */
-int formula_hide_like(Formula *formula, int item, const double *numbers);
 
 /* How a sign binds: a number, the larger the tighter. */
 int tree_strength(char sign);

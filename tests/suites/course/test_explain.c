@@ -2036,7 +2036,7 @@ TEST(page_of_one_lesson) {
         snprintf(arguments, sizeof arguments, "--lesson %d --page $D/lesson.html", number);
         ck_assert_int_eq(run(arguments), 0);
         slurp(path("lesson.html"), page, sizeof page);
-        ck_assert_msg(strlen(page) < 890 * KB, "the page of lesson %d has %zu bytes", number,
+        ck_assert_msg(strlen(page) < 880 * KB, "the page of lesson %d has %zu bytes", number,
                       strlen(page));
     }
     char here[512]; /* the default is a file in the current folder */
