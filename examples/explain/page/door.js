@@ -2,7 +2,7 @@
  * step. A step forward has its rule there. At a step back it is a field: the library judges what is written when Enter is
  * pressed, and computes with it. Below it is one line of words, in whose place names and signs stand while nothing is to be said.
  * The field stays in the page, so that a redrawn step takes neither its text nor the focus. What is planted stands in the
- * address (controls.js). Under "hide answers" the field is empty until its rule is written. */
+ * address (controls.js). */
 "use strict";
 
 /* place, line: of a step or a card, which the field is for; filled: what it was filled for; timer: of the next check; tried: place -> the formulas that were judged there. */

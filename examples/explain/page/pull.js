@@ -1,6 +1,6 @@
 /* pull.js - the first screen: a row of attention whose arcs are pulled. An arc is as high as its score, and as thick as its
- * weight; its top is a handle, a slider. A handle stands at one of at most 121 places; for each of them the library runs the
- * lesson forward (probe, in live.h), and the page draws its answer. At rest the tangent stands there; the curve comes with the
+ * weight; its top is a handle, a slider. A handle stands at one of at most 121 places; at each the library runs the lesson
+ * forward (probe, in live.h). At rest the tangent stands there; the curve comes with the
  * first pull. Where an arc ends, the loss far beyond its end says how the curve goes on. */
 "use strict";
 

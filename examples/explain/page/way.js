@@ -1,6 +1,6 @@
 /* way.js - the last step of a lesson: the table of its way back, and in the row above it (door.js) one gradient after the other,
- * written from memory, in any order. The library judges each line alone, with other numbers, too (rule_card.h), and says what
- * is right about a right one: before that no answer to a line is in the page. The whole table is a card, to be printed or saved.
+ * written from memory, in any order. The library judges each line (rule_card.h); before that
+ * no answer to it is in the page. The whole table is a card, to be printed or saved.
  * What was written stays for the visit, and longer where a page may store it. */
 "use strict";
 
