@@ -162,6 +162,24 @@ def draw_case(rng, large):
     return flagged(rng, *natural_view(rng, dtype, sizes))
 
 
+def result(x):
+    return x.requires_grad_().view_as(x)  # grad_fn=<ViewBackward0>
+
+
+def edge_cases():
+    """Where one more or one less changes the text: the notations, the summary, a line of 80 columns."""
+    torch.set_default_dtype(torch.float32)
+    for numbers in [1.0, 1000.0], [1.0, 1001.0], [1e8], [100000008.0], [1e-4], [0.0101, 10.1], [0.5, 1000]:
+        yield torch.tensor(numbers)
+    yield torch.tensor([1e-4], dtype=torch.float64)
+    for sizes in [1000], [1001], [7, 143], [10, 6], [6, 7]: yield torch.ones(1).expand(sizes)
+    hidden = torch.ones(20, 60)
+    hidden[3:17, 3:57] = 0.5
+    yield result(hidden)  # what is not shown does not count
+    for n in range(1, 9):  # where a suffix begins
+        for digits in range(8): yield result(torch.full([n], 10.0 ** digits))
+
+
 def bits(x):
     """The elements of a one-dimensional tensor as hexadecimal bit patterns."""
     kinds = {torch.float32: ("f", "I"), torch.float64: ("d", "Q"), torch.int64: ("q", "Q")}
@@ -195,6 +213,7 @@ def main():
     rng = random.Random(options.seed)
     for _ in range(options.cases):
         write_case(draw_case(rng, options.large))
+    for x in edge_cases(): write_case(x)
 
 
 main()
