@@ -91,6 +91,15 @@ void name_of_gradient(const Plan *plan, int tensor, bool transposed, char name[N
     snprintf(name, NAME_TEXT, is_simple(own) ? "d%.120s" : "d(%.120s)", own);
 }
 
+void plain_text(const char *text, char *plain, size_t size) {
+    for (; *text && size > 1; text++) {
+        if (*text == '`') continue;
+        *plain++ = *text;
+        size--;
+    }
+    *plain = '\0';
+}
+
 void constant_text(double x, char text[NUMBER_TEXT]) {
     format_cell(x, format_of_constant(x), text);
 }
@@ -124,7 +133,7 @@ static void title(Formula *f, const char *text) { put_text(f->title, FORMULA_TEX
 
 static Item *add(Formula *f, ItemKind of, const char *text, const char *note) {
     Item *item = &f->items[f->count];
-    f->count += f->count < FORMULA_ITEMS - 1;
+    f->count += !f->is_title && f->count < FORMULA_ITEMS - 1;
     *item = (Item){.of = of};
     snprintf(item->text, NAME_TEXT, "%s", text);
     snprintf(item->note, NOTE_TEXT, "%s", note);
@@ -137,12 +146,14 @@ static void sign(Formula *f, const char *text, const char *note, const char *sho
     title(f, shown);
 }
 
-static void sign_number(Formula *f, double number, const char *text, const char *note,
-                        const char *shown) {
-    Item *item = add(f, ITEM_SIGN, text, note);
-    item->is_number = true;
-    item->number = number;
-    title(f, shown);
+/* A number whose text is at least so long has "1 / sqrt(3)" under it, if it is that. */
+static void sign_number(Formula *f, double x, size_t least) {
+    char text[NUMBER_TEXT], root[40] = "";
+    const double square = round(1 / (x * x));
+    constant_text(x, text);
+    if (square > 1 && square < 1e5 && is_near(x * x * square, 1) && strlen(text) >= least)
+        snprintf(root, sizeof root, "1 / sqrt(%g)", square);
+    sign(f, text, root, text);
 }
 
 /* The title gets the name, too; a factor or a summand can need brackets: "(Y + Z)". */
@@ -156,14 +167,6 @@ static Item *add_table(Formula *f, ItemKind of, const TapeTensor *like, const do
     item->size = like->size;
     item->format = format_of(numbers, like->size);
     put_text(f->title, FORMULA_TEXT, brackets ? "(`%s`)" : "`%s`", name);
-    return item;
-}
-
-/* A table whose name is a word. */
-static Item *add_word_table(Formula *f, ItemKind of, const TapeTensor *like, const double *numbers,
-                            const char *name, const char *note) {
-    Item *item = add_table(f, of, like, numbers, name, note);
-    item->is_word = true;
     return item;
 }
 
@@ -205,25 +208,14 @@ int formula_hide_constants(Formula *f, const double *numbers, int64_t size) {
     return f->count - 1;
 }
 
-/* "2 x" before a table, and "2 " in the title. */
-static void add_factor(Formula *f, double number, const char *note) {
-    char text[NUMBER_TEXT], shown[NUMBER_TEXT + 4];
-    constant_text(number, text);
-    snprintf(shown, sizeof shown, "%s ", text);
-    sign_number(f, number, text, note, shown);
-    sign(f, "x", "", "");
-}
-
 /* ---- a tree ---------------------------------------------------------------------------------- */
 
-/* What is shown of a tree: its tables and signs, or the title alone; of a fold the lines inside it,
- * too. */
+/* What is shown of a tree: its tables and signs; of a fold the lines inside it, too. */
 typedef struct {
     const Plan *plan;
     Tree *tree;
     const Unit *unit; /* names of results inside it become their formulas; NULL */
     Formula *f;
-    bool only_title;
 } Layout;
 
 int tree_strength(char sign) {
@@ -234,11 +226,6 @@ int tree_strength(char sign) {
 
 static void lay(const Layout *l, int n, int least, bool turned);
 static void title_nested(const Plan *plan, const Unit *unit, int line, int least, Formula *f);
-
-static void lay_sign(const Layout *l, const char *text, const char *note, const char *shown) {
-    if (l->only_title) title(l->f, shown);
-    else sign(l->f, text, note, shown);
-}
 
 /* The tensor of the step with as many numbers, or rows, as a table has that is no tensor. */
 static const TapeTensor *like_of(const Layout *l, const Dims *dims, bool is_row) {
@@ -268,11 +255,9 @@ static Item *lay_own_table(const Layout *l, const char *name, const Dims *dims,
     const bool is_row = dims->rank > 0 && dims->size[dims->rank - 1] == 1 && is_sum;
     const TapeTensor *like = like_of(l, dims, is_row);
     if (!like) {
-        char *text = add(l->f, ITEM_SIGN, name, "")->text;
-        char *to = text;
-        for (const char *c = text; *c; c++) /* a sign has no backquotes */
-            if (*c != '`') *to++ = *c;
-        *to = '\0';
+        char text[NAME_TEXT];
+        plain_text(name, text, sizeof text);
+        add(l->f, ITEM_SIGN, text, "");
         return NULL;
     }
     Item *item = add(l->f, is_row ? ITEM_SUM : ITEM_DERIVATIVE, name, "");
@@ -288,29 +273,18 @@ static Item *lay_own_table(const Layout *l, const char *name, const Dims *dims,
 }
 
 static void lay_table(const Layout *l, const TreeTable *table, int least, bool turned) {
-    char name[NAME_TEXT];
-    const TapeTensor *x = table->tensor < 0 ? NULL : &l->plan->tape.tensors[table->tensor];
-    const int inside =
-        x && l->unit && !table->is_gradient ? plan_line_in(l->plan, l->unit, table->tensor) : -1;
+    const bool is_list = l->f->is_list, is_value = table->tensor >= 0 && !table->is_gradient;
+    const int inside = l->unit && is_value ? plan_line_in(l->plan, l->unit, table->tensor) : -1;
+    l->f->is_list = least == 0; /* then a name needs no brackets */
     if (inside >= 0) title_nested(l->plan, l->unit, inside, least, l->f);
-    else if (!x && l->only_title) put_text(l->f->title, FORMULA_TEXT, "`%s`", table->name);
-    else if (!x) {
-        put_text(l->f->title, FORMULA_TEXT, "`%s`", table->name);
-        lay_own_table(l, table->name, &table->dims, table->numbers, false);
-    } else if (l->only_title) {
-        if (table->is_gradient) name_of_gradient(l->plan, table->tensor, turned, name);
-        else name_of_tensor(l->plan, table->tensor, turned, name);
-        const bool brackets = least > 0 && !table->is_gradient &&
-                              (strstr(name, " + ") || strstr(name, " - ") || strstr(name, " / "));
-        put_text(l->f->title, FORMULA_TEXT, brackets ? "(`%s`)" : "`%s`", name);
-    } else if (table->is_gradient)
+    else if (is_value) add_value(l->plan, l->f, table->tensor, turned, "");
+    else if (table->is_gradient)
         add_gradient(l->plan, l->f, table->tensor, turned, table->numbers, "arrives");
     else {
-        const bool is_list = l->f->is_list;
-        l->f->is_list = least == 0; /* then a name needs no brackets */
-        add_value(l->plan, l->f, table->tensor, turned, "");
-        l->f->is_list = is_list;
+        put_text(l->f->title, FORMULA_TEXT, "`%s`", table->name);
+        lay_own_table(l, table->name, &table->dims, table->numbers, false);
     }
+    l->f->is_list = is_list;
 }
 
 /* Is each row of a table weights, positive with the sum 1, or all 0? */
@@ -339,12 +313,13 @@ static const char *note_of_sum(const Tree *tree, const TreeNode *node) {
     return is_mean ? "weighted mean" : "";
 }
 
-/* What a part is: "(x - m) / sqrt(v + 1e-05)". */
-static void lay_inside(const Layout *l, int n, char text[NAME_TEXT]) {
-    Layout inside = *l;
-    inside.only_title = true;
+/* What the title says of a node: "(x - m) / sqrt(v + 1e-05)". */
+static void lay_inside(const Layout *l, int n, int least, char text[NAME_TEXT]) {
     const size_t used = strlen(l->f->title);
-    lay(&inside, n, 0, false);
+    const bool is_title = l->f->is_title;
+    l->f->is_title = true;
+    lay(l, n, least, false);
+    l->f->is_title = is_title;
     snprintf(text, NAME_TEXT, "%.*s", NAME_TEXT - 1, l->f->title + used);
     l->f->title[used] = '\0';
 }
@@ -356,15 +331,15 @@ static void lay_own(const Layout *l, int n) {
     double *numbers = node->own;
     node->own = NULL;
     if (node->sign == '=') snprintf(name, NAME_TEXT, "`%s`", node->name);
-    else lay_inside(l, n, name); /* its names stand in backquotes */
-    title(l->f, name);
-    Item *item =
-        l->only_title ? NULL : lay_own_table(l, name, &node->dims, numbers, node->sign != '>');
-    if (item && node->sign == '=') lay_inside(l, node->a, item->note);
-    else if (item && item->of == ITEM_SUM)
-        snprintf(item->note, NOTE_TEXT, "%s", note_of_sum(l->tree, node));
+    else lay_inside(l, n, 0, name); /* its names stand in backquotes */
     node->own = numbers;
+    title(l->f, name);
+    if (l->f->is_title) return;
+    Item *item = lay_own_table(l, name, &node->dims, numbers, node->sign != '>');
     if (!item) return;
+    if (node->sign == '=') lay_inside(l, node->a, 0, item->note);
+    else if (item->of == ITEM_SUM)
+        snprintf(item->note, NOTE_TEXT, "%s", note_of_sum(l->tree, node));
     item->node = n;
     if (node->sign == '=') item->part = NULL; /* no derivatives, whose zeros have reasons */
     const bool is_sum = item->of == ITEM_SUM && node->sign == 'f';
@@ -373,40 +348,36 @@ static void lay_own(const Layout *l, int n) {
             item->format = l->f->items[i].format;
 }
 
-static void lay_larger(const Layout *l, const TreeNode *node, bool turned) {
-    lay_sign(l, "max(", "", "max(");
-    lay(l, node->a, 0, turned);
-    lay_sign(l, ",", "", ", ");
-    lay(l, node->b, 0, turned);
-    lay_sign(l, ")", "", ")");
-}
-
 /* A sign between two operands; after a number, and between factors of a product of tables, it is a
  * blank in the title. */
 static void lay_between(const Layout *l, const TreeNode *node) {
     const char text[2] = {node->sign}, spaced[4] = {' ', node->sign, ' '};
     const bool by_number = l->tree->nodes[node->a].sign == '#';
-    if (node->sign == '@') lay_sign(l, ".", "row . column", " ");
-    else if (node->sign != '*') lay_sign(l, text, "", spaced);
-    else if (by_number) lay_sign(l, "x", "", " ");
-    else lay_sign(l, "x", "number by number", " x ");
+    if (node->sign == '@') sign(l->f, ".", "row . column", " ");
+    else if (node->sign == 'M') sign(l->f, ",", "", ", ");
+    else if (node->sign != '*') sign(l->f, text, "", spaced);
+    else if (by_number) sign(l->f, "x", "", " ");
+    else sign(l->f, "x", "number by number", " x ");
 }
 
 static void lay_two(const Layout *l, const TreeNode *node, bool turned) {
-    const int own = tree_strength(node->sign);
+    const bool is_max = node->sign == 'M';
+    const int own = is_max ? 0 : tree_strength(node->sign);
+    if (is_max) sign(l->f, "max(", "", "max(");
     lay(l, node->a, own, turned);
     lay_between(l, node);
-    lay(l, node->b, own + !strchr("+*", node->sign), turned);
+    lay(l, node->b, is_max ? 0 : own + !strchr("+*", node->sign), turned);
+    if (is_max) sign(l->f, ")", "", ")");
 }
 
-static void lay_number(const Layout *l, double x) {
-    char text[NUMBER_TEXT], root[40] = "";
-    const double square = round(1 / (x * x));
-    constant_text(x, text);
-    if (square > 1 && square < 1e5 && is_near(x * x * square, 1) && strlen(text) > 4)
-        snprintf(root, sizeof root, "1 / sqrt(%g)", square);
-    if (l->only_title) title(l->f, text);
-    else sign_number(l->f, x, text, root, text);
+static void lay_function(const Layout *l, const TreeNode *node, bool turned) {
+    char open[16];
+    const bool is_sum0 = strcmp(node->function, "sum0") == 0;
+    snprintf(open, sizeof open, "%s(", node->function);
+    if (is_sum0) sign(l->f, "sum of", "all rows", "sum of ");
+    else sign(l->f, open, "", open);
+    lay(l, node->a, is_sum0 ? 2 : 0, turned);
+    if (!is_sum0) sign(l->f, ")", "", ")");
 }
 
 static bool reads_tables(const Tree *tree, int n) {
@@ -416,75 +387,53 @@ static bool reads_tables(const Tree *tree, int n) {
            (node->b >= 0 && reads_tables(tree, node->b));
 }
 
-/* Numbers alone, "(1 - 0.25)", are one sign. */
-static void lay_numbers(const Layout *l, int n, int least) {
-    char text[NAME_TEXT];
-    Layout inside = *l;
-    inside.only_title = true;
-    const size_t used = strlen(l->f->title);
-    lay(&inside, n, least, false);
-    snprintf(text, sizeof text, "%.*s", NAME_TEXT - 1, l->f->title + used);
-    l->f->title[used] = '\0';
-    sign(l->f, text, "", text);
-}
-
-static void lay(const Layout *l, int n, int least, bool turned) {
-    char open[16];
+static void lay_node(const Layout *l, int n, int least, bool turned) {
+    char text[20];
+    Formula *f = l->f;
     const TreeNode *node = &l->tree->nodes[n];
-    const bool brackets = node->sign != 'M' && node->sign != 'f' && !strchr("ESR", node->sign) &&
-                          node->sign != '\'' && node->sign != 't' && node->sign != '#' &&
-                          tree_strength(node->sign) < least;
-    if (node->own) {
-        lay_own(l, n);
-        return;
-    }
-    if (!l->only_title && node->sign != '#' && !reads_tables(l->tree, n)) {
-        lay_numbers(l, n, least);
-        return;
-    }
-    if (brackets) lay_sign(l, "(", "", "(");
     switch (node->sign) {
     case 't': lay_table(l, &l->tree->tables[node->table], least, turned); break;
-    case '#': lay_number(l, node->number); break;
+    case '#': sign_number(f, node->number, 5); break;
     case 'E':
         lay(l, node->a, least, turned);
-        if (n == l->tree->n - 1) lay_sign(l, "", "for each number", ", for each number");
+        if (n == l->tree->n - 1) sign(f, "", "for each number", ", for each number");
         break;
     case 'R':
         lay(l, node->a, least, turned);
-        lay_sign(l, ", row by row", "", ", row by row");
+        sign(f, ", row by row", "", ", row by row");
         break;
     case 'S':
-        lay_sign(l, "sum of", "all copies", "sum of ");
+        sign(f, "sum of", "all copies", "sum of ");
         lay(l, node->a, 2, turned);
         break;
     case '\'': lay(l, node->a, 3, !turned); break;
     case '~':
-        lay_sign(l, "-", "", "-");
+        sign(f, "-", "", "-");
         lay(l, node->a, 3, turned);
         break;
-    case 'f':
-        if (strcmp(node->function, "sum0") == 0) {
-            lay_sign(l, "sum of", "all rows", "sum of ");
-            lay(l, node->a, 2, turned);
-            break;
-        }
-        snprintf(open, sizeof open, "%s(", node->function);
-        lay_sign(l, open, "", open);
-        lay(l, node->a, 0, turned);
-        lay_sign(l, ")", "", ")");
-        break;
-    case '^': {
-        char power[20];
-        snprintf(power, sizeof power, "^%g", l->tree->nodes[node->b].number);
+    case '^':
+        snprintf(text, sizeof text, "^%g", l->tree->nodes[node->b].number);
         lay(l, node->a, 3, turned);
-        lay_sign(l, power, "", power);
+        sign(f, text, "", text);
         break;
-    }
-    case 'M': lay_larger(l, node, turned); break;
+    case 'f': lay_function(l, node, turned); break;
     default: lay_two(l, node, turned);
     }
-    if (brackets) lay_sign(l, ")", "", ")");
+}
+
+static void lay(const Layout *l, int n, int least, bool turned) {
+    char text[NAME_TEXT];
+    const TreeNode *node = &l->tree->nodes[n];
+    const bool brackets = tree_strength(node->sign) < least;
+    if (node->own) lay_own(l, n);
+    else if (!l->f->is_title && node->sign != '#' && !reads_tables(l->tree, n)) {
+        lay_inside(l, n, least, text); /* numbers alone, "(1 - 0.25)", are one sign */
+        sign(l->f, text, "", text);
+    } else {
+        if (brackets) sign(l->f, "(", "", "(");
+        lay_node(l, n, least, turned);
+        if (brackets) sign(l->f, ")", "", ")");
+    }
 }
 
 static bool has_numbers(const Formula *f, const double *numbers) {
@@ -495,7 +444,7 @@ static bool has_numbers(const Formula *f, const double *numbers) {
 
 /* Behind the formula stand the parts of its parts, and what arrives, if only a part reads it. */
 static void lay_tree(const Plan *plan, Tree *tree, Formula *f) {
-    const Layout l = {plan, tree, NULL, f, false};
+    const Layout l = {plan, tree, NULL, f};
     lay(&l, tree->n - 1, 0, false);
     const size_t used = strlen(f->title);
     for (int n = tree->n - 1; n >= 0; n--) {
@@ -583,16 +532,6 @@ static bool is_short_table(const TapeTensor *x) {
     return true;
 }
 
-/* "0.5774 x", with 1 / sqrt(3) under it. */
-static void add_scale(Formula *f, double s) {
-    char root[40] = "";
-    const double square = round(1 / (s * s));
-    if (fabs(s - 1) <= 1e-6) return;
-    if (square > 1 && is_near(s * s * square, 1))
-        snprintf(root, sizeof root, "1 / sqrt(%g)", square);
-    add_factor(f, s, root);
-}
-
 /* Is each row of the result made from the same row of the tables alone, and from several of its
  * numbers? */
 static bool is_by_rows(const Plan *plan, const RuledLine *line) {
@@ -615,7 +554,10 @@ static void make_call(const Plan *plan, const RuledLine *line, Formula *f) {
     snprintf(shown, sizeof shown, "%s(", name);
     sign(f, "=", "", " = ");
     sign(f, name, "", shown);
-    if (factor != 0) add_scale(f, factor);
+    if (factor != 0 && fabs(factor - 1) > 1e-6) { /* "0.5774 x" */
+        sign_number(f, factor, 0);
+        sign(f, "x", "", " ");
+    }
     const int first = f->count;
     add_inputs(plan, line, f);
     for (int i = first; i < f->count; i++)
@@ -675,7 +617,7 @@ static int columns_of_group(const Plan *plan, const Unit *unit) {
 static void title_nested(const Plan *plan, const Unit *unit, int l, int least, Formula *f) {
     char name[NAME_TEXT];
     const RuledLine *line = &plan->tape.lines[l];
-    const Layout nested = {plan, line->tree, unit, f, true};
+    const Layout nested = {plan, line->tree, unit, f};
     if (is_in_line(line)) {
         lay(&nested, line->tree->n - 1, least, false);
         return;
@@ -727,7 +669,9 @@ static void make_group(const Plan *plan, const Unit *unit, Formula *f) {
     full_name(plan, out, name);
     if (count <= MOST_NESTED) {
         title(f, " = ");
+        f->is_title = true;
         title_nested(plan, unit, unit->last, 0, f);
+        f->is_title = false;
     } else if (strcmp(unit->name, name) == 0) put_text(f->title, FORMULA_TEXT, ": %s", lines);
     else put_text(f->title, FORMULA_TEXT, ": %s, %s", unit->name, lines);
 }
@@ -814,7 +758,9 @@ static void make_addition(Plan *plan, const Step *step, Formula *f) {
         const double *sum = sum_of_parts(plan, parts, before);
         if (!sum) return;
         title(f, "what came ");
-        add_word_table(f, ITEM_BEFORE, x, sum, "before", note)->parts = before;
+        Item *item = add_table(f, ITEM_BEFORE, x, sum, "before", note);
+        item->parts = before;
+        item->is_word = true;
     }
     for (int k = before; k < n; k++) {
         if (k > 0) sign(f, "+", "", " + ");

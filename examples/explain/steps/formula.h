@@ -32,8 +32,6 @@ typedef struct {
     int64_t size;           /* how many there are */
     const Part *part;       /* whose numbers these are; NULL: no part's */
     int parts;              /* a sum of so many parts, but not of all; else 0 */
-    bool is_number;         /* the sign is this number */
-    double number;
     Format format;
     bool transposed;
     bool is_word;   /* its name is a word: "derivative" */
@@ -46,7 +44,8 @@ typedef struct {
     int count, main; /* main: the item that the step makes */
     Item items[FORMULA_ITEMS];
     char title[FORMULA_TEXT]; /* names between backquotes */
-    bool is_list;             /* while items are added: names need no brackets */
+    bool is_list;             /* while items are added: names need no brackets; */
+    bool is_title;            /* only the title gets them */
     const Part *part;         /* of backward: what the step finds */
     bool by_rows; /* each row of the result is made from the same rows of the others alone */
 } Formula;
@@ -76,6 +75,8 @@ void name_of_tensor(const Plan *plan, int tensor, bool transposed, char name[NAM
 void name_of_gradient(const Plan *plan, int tensor, bool transposed, char name[NAME_TEXT]);
 /* "masked softmax" */
 void name_of_op(const RuledLine *line, char name[NAME_TEXT]);
+/* A text without its backquotes. */
+void plain_text(const char *text, char *plain, size_t size);
 /* A number of a formula: in full if it is short, else four digits. */
 void constant_text(double x, char text[NUMBER_TEXT]);
 
