@@ -266,29 +266,22 @@ static bool is_own_place(const Worked *worked, int64_t i) {
 }
 
 /* Of all numbers, or of a table of sums. */
-typedef struct {
-    const Step *step;
-    Formula *f;
-    const Recipe *recipe;
-    int sum; /* -1: none */
-    const Item *made;
-} Lines;
-
-static void write_cells(Writer *w, const Lines *l, const char *key) {
+static void write_cells(Writer *w, const Recipe *r, int sum) {
     Worked worked;
     char form[FORM_TEXT];
-    worked_form(w->plan, l->f, l->recipe, l->sum, form);
+    const int64_t size = worked_item(r, sum)->size;
+    worked_form(r, sum, form);
     write_text(w->file, "form", form);
     const bool is_sum = strchr(form, '[') != NULL;
-    bool all_own = !*l->recipe->after;
-    for (int64_t i = 0; i < l->made->size && all_own; i++) {
-        worked_of(w->plan, l->step, l->f, l->recipe, l->sum, i, &worked);
+    bool all_own = !*r->after;
+    for (int64_t i = 0; i < size && all_own; i++) {
+        worked_of(r, sum, i, &worked);
         all_own = is_own_place(&worked, i) && worked.terms == 1;
     }
     if (all_own) return;
-    fprintf(w->file, ",\"%s\":[", key);
-    for (int64_t i = 0; i < l->made->size; i++) {
-        worked_of(w->plan, l->step, l->f, l->recipe, l->sum, i, &worked);
+    fprintf(w->file, ",\"cells\":[");
+    for (int64_t i = 0; i < size; i++) {
+        worked_of(r, sum, i, &worked);
         if (i) putc(',', w->file);
         write_worked(w->file, &worked, is_sum);
     }
@@ -296,31 +289,29 @@ static void write_cells(Writer *w, const Lines *l, const char *key) {
 }
 
 /* A digit for each line; nothing if all are 0. */
-static void write_more(Writer *w, const Lines *l, const char *key) {
+static void write_more(Writer *w, const Recipe *r, int sum) {
     bool any = false;
-    char *digits = memory_take(&w->plan->tape.memory, l->made->size + 1, 1);
-    for (int64_t i = 0; digits && i < l->made->size; i++) {
-        const int more = worked_more(w->plan, l->step, l->f, l->recipe, l->sum, i,
-                                     l->made->numbers[i], l->made->format);
+    const int64_t size = worked_item(r, sum)->size;
+    char *digits = memory_take(&w->plan->tape.memory, size + 1, 1);
+    for (int64_t i = 0; digits && i < size; i++) {
+        const int more = worked_more(r, sum, i);
         digits[i] = (char)('0' + more);
         any = any || more > 0;
     }
-    if (any) write_text(w->file, key, digits);
+    if (any) write_text(w->file, "more", digits);
 }
 
-static void write_lines(Writer *w, const Step *step, Formula *f, const Recipe *r) {
-    Lines l = {step, f, r, -1, &f->items[f->main]};
-    if (!r->tree && step->phase != STEP_FORWARD) return;
-    write_cells(w, &l, "cells");
+static void write_lines(Writer *w, const Recipe *r) {
+    if (!r->tree && r->step->phase != STEP_FORWARD) return;
+    write_cells(w, r, -1);
     write_text(w->file, "op", *r->after ? "" : r->op);
     write_text(w->file, "after", r->after);
-    write_more(w, &l, "more");
+    write_more(w, r, -1);
     if (r->num_sums > 0) fprintf(w->file, ",\"sums\":[");
-    for (l.sum = 0; l.sum < r->num_sums; l.sum++) {
-        l.made = &f->items[r->sums[l.sum]];
-        fprintf(w->file, "%s{\"item\":%d", l.sum ? "," : "", r->sums[l.sum]);
-        write_cells(w, &l, "cells");
-        write_more(w, &l, "more");
+    for (int sum = 0; sum < r->num_sums; sum++) {
+        fprintf(w->file, "%s{\"item\":%d", sum ? "," : "", r->sums[sum]);
+        write_cells(w, r, sum);
+        write_more(w, r, sum);
         putc('}', w->file);
     }
     if (r->num_sums > 0) putc(']', w->file);
@@ -418,11 +409,10 @@ static void write_step(Writer *w, int s) {
     if (step->moves && !step->product) fprintf(w->file, ",\"moves\":true");
     if (step->unit >= 0)
         fprintf(w->file, ",\"%s\":%lld", step->is_said ? "look" : "most", (long long)step->look);
-    formula_of(plan, step, &f);
     recipe_of(plan, step, &f, &r);
     write_text(w->file, "title", f.title);
     if (f.by_rows) fprintf(w->file, ",\"rows\":true");
-    if (!tensor_error()) write_lines(w, step, &f, &r);
+    if (!tensor_error()) write_lines(w, &r);
     write_items(w, &f);
     if (step->phase == STEP_BACKWARD && step->part->planted) write_right(w, step);
     write_nudge(w, step);

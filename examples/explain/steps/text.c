@@ -409,49 +409,41 @@ static void show_line(const char *name, const char *place, const char *line, con
 }
 
 /* A table of sums: the one that number i of the step reads. */
-static void show_sum(const Step *step, Formula *f, const Recipe *r, int n, int64_t row) {
+static void show_sum(const Recipe *r, int n, int64_t row) {
     char line[LINE_TEXT], result[NUMBER_TEXT];
-    const Item *sum = &f->items[r->sums[n]];
-    const double x = sum->numbers[row];
-    const int more = worked_more(&plan, step, f, r, n, row, x, sum->format);
-    worked_line(&plan, step, f, r, n, row, more, line);
-    format_number(x, sum->format, result);
+    const Item *sum = worked_item(r, n);
+    worked_line(r, n, row, worked_more(r, n, row), line);
+    format_number(sum->numbers[row], sum->format, result);
     show_line(sum->text, "", line, r, " = ", result);
 }
 
 /* A number that only moves says from where: "K[1, 0]". */
-static void source_text(const Step *step, Formula *f, const Recipe *r, int64_t i,
-                        char line[LINE_TEXT]) {
+static void source_text(const Recipe *r, int64_t i, char line[LINE_TEXT]) {
     char place[PLACE_TEXT] = "";
     Worked w;
-    worked_of(&plan, step, f, r, -1, i, &w);
+    worked_of(r, -1, i, &w);
     if (!r->tree || w.terms != 1 || w.count == 0) return;
-    const double *numbers =
-        r->tree
-            ->tables[r->tree->nodes[0].sign == 'J'
-                         ? r->tree->nodes[0].terms->of[r->tree->nodes[0].terms->begin[i]].table
-                         : 0]
-            .numbers;
-    int item = 0;
-    while (item < f->count && (item == f->main || f->items[item].numbers != numbers)) item++;
-    put_place(&plan, f->items[item].like, w.elements[w.count - 1], f->items[item].like->rank,
-              place);
-    snprintf(line, LINE_TEXT, "%s%s", f->items[item].text, place);
+    const TreeTerms *terms = r->tree->nodes[0].sign == 'J' ? r->tree->nodes[0].terms : NULL;
+    const int table = terms ? terms->of[terms->begin[i]].table : 0;
+    const Item *from = r->formula->items;
+    while (from == worked_item(r, -1) || from->numbers != r->tree->tables[table].numbers) from++;
+    put_place(&plan, from->like, w.elements[w.count - 1], from->like->rank, place);
+    snprintf(line, LINE_TEXT, "%s%s", from->text, place);
 }
 
-static void show_number(const Step *step, Formula *f, const Recipe *r, int64_t i) {
+static void show_number(const Recipe *r, int64_t i) {
     char line[LINE_TEXT], result[NUMBER_TEXT], place[PLACE_TEXT] = "";
-    const Item *main = &f->items[f->main];
+    const Step *step = r->step;
+    const Item *main = worked_item(r, -1);
     if (step->tensor < 0 || main->like->size == 0 || step->phase == STEP_START) return;
-    const int more = worked_more(&plan, step, f, r, -1, i, step->numbers[i], main->format);
-    worked_line(&plan, step, f, r, -1, i, more, line);
-    if (*r->after) source_text(step, f, r, i, line);
-    format_number(step->numbers[i], main->format, result);
+    worked_line(r, -1, i, worked_more(r, -1, i), line);
+    if (*r->after) source_text(r, i, line);
+    format_number(main->numbers[i], main->format, result);
     put_place(&plan, main->like, i, main->like->rank, place);
     const bool is_wrong_sum =
         step->phase == STEP_ADD && strcmp(check_of(step), ", check FAILS") == 0;
     show_line(main->text, place, line, r, is_wrong_sum ? ", but the gradient is " : " = ", result);
-    for (int n = 0; n < r->num_sums; n++) show_sum(step, f, r, n, i / main->like->columns);
+    for (int n = 0; n < r->num_sums; n++) show_sum(r, n, i / main->like->columns);
     putchar('\n');
 }
 
@@ -527,14 +519,13 @@ static void show_step(const Step *step) {
         show_exercise();
         return;
     }
-    formula_of(&plan, step, &f);
     recipe_of(&plan, step, &f, &r);
     print_heading(step, &f);
     putchar('\n');
     print_questions(step, false);
     if (step->phase == STEP_TWICE) show_loop();
     else tables_print(&plan, &f);
-    show_number(step, &f, &r, step->look);
+    show_number(&r, step->look);
     if (step->phase == STEP_BACKWARD) print_reasons(&plan, step->part);
     algebra_of(&plan, step, step->look, &algebra);
     for (int n = 0; n < algebra.count; n++) print_why_line(algebra.at[n].line, algebra.at[n].why);

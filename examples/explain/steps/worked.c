@@ -12,9 +12,8 @@ enum { MOST_POWERS = 6 /* in the sum of a softmax */ };
 
 /* What is asked: a form, elements, or a line and its value; the others are NULL. */
 typedef struct {
-    Plan *plan;
+    const Recipe *r;
     const Tree *tree;
-    Formula *f;
     char *form, *line;
     Worked *w;
     int more;       /* decimals of a line */
@@ -65,15 +64,16 @@ static int find_item(const Formula *f, const double *numbers) {
 /* Element i of a table, which is hidden if it is no item of the formula. */
 static double walk_item(Walk *k, const double *numbers, int64_t size, int tensor, int64_t i,
                         bool any) {
-    int item = find_item(k->f, numbers);
-    if (item < 0 && tensor >= 0) item = formula_hide_value(k->plan, k->f, tensor);
-    if (item < 0) item = formula_hide_constants(k->f, numbers, size);
-    const bool is_constant = k->f->items[item].of == ITEM_CONSTANT;
+    Formula *f = k->r->formula;
+    int item = find_item(f, numbers);
+    if (item < 0 && tensor >= 0) item = formula_hide_value(k->r->plan, f, tensor);
+    if (item < 0) item = formula_hide_constants(f, numbers, size);
+    const bool is_constant = f->items[item].of == ITEM_CONSTANT;
     if (k->form) put_text(k->form, FORM_TEXT, any ? "@*" : "@%d", item);
     if (k->w && any) read(k->w, item);
     if (k->w) read(k->w, i);
     return as_printed(k, numbers[i],
-                      is_constant ? format_of_constant(numbers[i]) : k->f->items[item].format);
+                      is_constant ? format_of_constant(numbers[i]) : f->items[item].format);
 }
 
 static double walk_table(Walk *k, int table, int64_t i, bool any) {
@@ -223,9 +223,9 @@ static double walk(Walk *k, int n, int64_t i, int least) {
     bool counts;
     n = said_of(k->tree, n, i, &counts);
     const TreeNode *node = &k->tree->nodes[n];
-    const bool is_sum = tree_is_sum(node), is_alone = strchr("t#'ERM^f", node->sign) && !is_sum;
+    const bool is_sum = tree_is_sum(node);
     if (node->own) return walk_item(k, node->own, dims_size(&node->dims), -1, i, false);
-    const bool brackets = !is_alone && (is_sum ? 1 : tree_strength(node->sign)) < least;
+    const bool brackets = (is_sum ? 1 : tree_strength(node->sign)) < least;
     if (brackets) put(k, "(");
     const double x = is_sum ? walk_sum(k, n, i) : walk_one(k, node, i, least);
     if (brackets) put(k, ")");
@@ -330,7 +330,9 @@ static bool has_short_sums(const Tree *tree, int n) {
            (node->b < 0 || has_short_sums(tree, node->b));
 }
 
-static void recipe_forward(Plan *plan, const Step *step, Recipe *r) {
+static void recipe_forward(Recipe *r) {
+    Plan *plan = r->plan;
+    const Step *step = r->step;
     const Unit *unit = &plan->units[step->unit];
     const RuledLine *line = &plan->tape.lines[unit->last];
     r->line = line;
@@ -354,8 +356,9 @@ static bool has_line(const TreeNode *node) {
 
 void recipe_of(Plan *plan, const Step *step, Formula *f, Recipe *r) {
     const Part *part = step->part;
-    *r = (Recipe){.after = ""};
-    if (step->phase == STEP_FORWARD) recipe_forward(plan, step, r);
+    *r = (Recipe){.plan = plan, .step = step, .formula = f, .after = ""};
+    formula_of(plan, step, f);
+    if (step->phase == STEP_FORWARD) recipe_forward(r);
     else if (step->phase == STEP_ADD) r->tree = tree_of_addition(plan, f);
     else if (step->phase == STEP_BACKWARD) {
         r->tree = part->moves ? step->product : part->tree;
@@ -383,14 +386,14 @@ static int64_t count_sources(const RuledLine *line, int64_t j) {
 static bool moves(const Part *p, int64_t j) { return p->rows.begin[j] < p->rows.begin[j + 1]; }
 
 /* As many numbers of each table, each once. */
-static void read_call(const Plan *plan, Formula *f, const Recipe *r, int64_t j, Worked *w) {
+static void read_call(const Recipe *r, int64_t j, Worked *w) {
     int tables = 0;
     w->op = r->op;
     for (int n = 0; n < r->line->num_parts; n++) tables += moves(&r->line->parts[n], j);
     for (int n = 0; n < r->line->num_parts; n++) {
         const Part *p = &r->line->parts[n];
-        const int found = find_item(f, plan->tape.tensors[p->x].value);
-        const int item = found < 0 ? formula_hide_value(plan, f, p->x) : found;
+        const int found = find_item(r->formula, r->plan->tape.tensors[p->x].value);
+        const int item = found < 0 ? formula_hide_value(r->plan, r->formula, p->x) : found;
         int64_t shown = 0;
         for (int64_t e = p->rows.begin[j]; e < p->rows.begin[j + 1]; e++, shown++) {
             const bool is_more = shown == MOST_TERMS / tables;
@@ -428,7 +431,7 @@ static void note_unmoved(const Plan *plan, const RuledLine *line, int64_t j, cha
 static void print_call(Walk *k, const Worked *w) {
     put(k, w->op);
     for (int n = 0; n + 1 < w->count; n += 2) {
-        const Item *from = &k->f->items[w->elements[n]];
+        const Item *from = &k->r->formula->items[w->elements[n]];
         const bool is_other = n > 0 && w->elements[n - 2] != w->elements[n];
         if (n == 0) put(k, " of ");
         else put(k, is_other ? " and " : ", ");
@@ -440,9 +443,9 @@ static void print_call(Walk *k, const Worked *w) {
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* The tree, or the inside of a table of sums. */
-static double walk_all(Walk *k, const Recipe *r, int sum, int64_t i) {
+static double walk_all(Walk *k, int sum, int64_t i) {
     if (sum < 0) return walk(k, k->tree->n - 1, i, 0);
-    int n = k->f->items[r->sums[sum]].node;
+    int n = worked_item(k->r, sum)->node;
     if (k->tree->nodes[n].sign == '=') n = k->tree->nodes[n].a;
     const TreeNode *node = &k->tree->nodes[n];
     const bool is_mean = node->sign == 'f' && strcmp(node->function, "mean") == 0;
@@ -453,46 +456,49 @@ static double walk_all(Walk *k, const Recipe *r, int sum, int64_t i) {
     return is_mean ? x / walk_constant(k, (double)tree_terms(k->tree, n)) : x;
 }
 
-void worked_form(Plan *plan, Formula *f, const Recipe *r, int sum, char form[FORM_TEXT]) {
-    Walk k = {.plan = plan, .tree = r->tree, .f = f, .form = form};
-    *form = '\0';
-    if (r->tree) walk_all(&k, r, sum, 0);
+const Item *worked_item(const Recipe *r, int sum) {
+    return &r->formula->items[sum < 0 ? r->formula->main : r->sums[sum]];
 }
 
-void worked_of(Plan *plan, const Step *step, Formula *f, const Recipe *r, int sum, int64_t i,
-               Worked *w) {
-    Walk k = {.plan = plan, .tree = r->tree, .f = f, .w = w, .terms = 1};
+void worked_form(const Recipe *r, int sum, char form[FORM_TEXT]) {
+    Walk k = {.r = r, .tree = r->tree, .form = form};
+    *form = '\0';
+    if (r->tree) walk_all(&k, sum, 0);
+}
+
+void worked_of(const Recipe *r, int sum, int64_t i, Worked *w) {
+    Walk k = {.r = r, .tree = r->tree, .w = w, .terms = 1};
+    const bool is_forward = r->step->phase == STEP_FORWARD;
+    const int top = r->tree ? r->tree->n - 1 : 0;
+    const bool is_softmax =
+        r->tree && r->line && r->tree == r->line->tree && tree_has_sum(r->tree, top);
+    const bool is_value = r->tree && (sum >= 0 || !is_softmax ||
+                                      is_near(tree_number(r->tree, top, i), r->step->numbers[i]));
+    const bool asks_line = is_forward && sum < 0 && (!r->tree || is_softmax);
     *w = (Worked){.terms = 1};
-    const bool is_softmax = r->tree && r->tree == (r->line ? r->line->tree : NULL) &&
-                            tree_has_sum(r->tree, r->tree->n - 1);
-    const bool asks_line = step->phase == STEP_FORWARD && sum < 0 && (!r->tree || is_softmax);
-    const bool is_value =
-        r->tree && (sum >= 0 || !is_softmax ||
-                    is_near(tree_number(r->tree, r->tree->n - 1, i), step->numbers[i]));
-    if (asks_line && count_sources(r->line, i) == 0) note_unmoved(plan, r->line, i, w->note);
-    else if (is_value) walk_all(&k, r, sum, i);
-    else if (step->phase == STEP_FORWARD) read_call(plan, f, r, i, w);
+    if (asks_line && count_sources(r->line, i) == 0) note_unmoved(r->plan, r->line, i, w->note);
+    else if (is_value) walk_all(&k, sum, i);
+    else if (is_forward) read_call(r, i, w);
     w->terms = k.terms;
 }
 
-double worked_line(Plan *plan, const Step *step, Formula *f, const Recipe *r, int sum, int64_t i,
-                   int more, char text[LINE_TEXT]) {
+double worked_line(const Recipe *r, int sum, int64_t i, int more, char text[LINE_TEXT]) {
     static Worked w;
-    Walk k = {.plan = plan, .tree = r->tree, .f = f, .line = text, .more = more};
+    Walk k = {.r = r, .tree = r->tree, .line = text, .more = more};
     if (text) *text = '\0';
-    worked_of(plan, step, f, r, sum, i, &w);
+    worked_of(r, sum, i, &w);
     put(&k, w.note);
     if (w.op) print_call(&k, &w);
-    if (*w.note || w.op || w.count == 0) return (double)NAN;
-    return walk_all(&k, r, sum, i);
+    return *w.note || w.op || w.count == 0 ? (double)NAN : walk_all(&k, sum, i);
 }
 
-int worked_more(Plan *plan, const Step *step, Formula *f, const Recipe *r, int sum, int64_t i,
-                double x, Format format) {
+int worked_more(const Recipe *r, int sum, int64_t i) {
     enum { MOST_MORE = 9 /* 1 - y^2 of a y near 1 needs most digits */ };
-    const double wanted = format_value(x, format);
+    const Item *made = worked_item(r, sum);
+    const Format format = made->format;
+    const double wanted = format_value(made->numbers[i], format);
     for (int more = 0; r->tree && !*r->after && more <= MOST_MORE; more++) {
-        const double value = worked_line(plan, step, f, r, sum, i, more, NULL);
+        const double value = worked_line(r, sum, i, more, NULL);
         if (!isfinite(value)) return 0;
         if (format_value(value, format) == wanted) return more;
     }

@@ -15,6 +15,9 @@ enum { WORKED_ELEMENTS = 120, FORM_TEXT = 400, MOST_SUMS = 8 };
 
 /* What the numbers of a step have in common. */
 typedef struct {
+    Plan *plan;
+    const Step *step;
+    Formula *formula;      /* hidden items are added to it, if a line needs them */
     Tree *tree;            /* NULL: the op of a line is called */
     const char *after;     /* ", moved": stands behind the terms; or "" */
     const RuledLine *line; /* forward */
@@ -32,20 +35,19 @@ typedef struct {
     char note[NOTE_TEXT]; /* instead of terms: "no input changes it" */
 } Worked;
 
+/* Makes the formula, too. */
 void recipe_of(Plan *plan, const Step *step, Formula *formula, Recipe *recipe);
 
-/* Of the step, sum -1, or of the recipe's table of sums with this number. Hidden items are added to
- * the formula, if the line needs them. */
-void worked_form(Plan *plan, Formula *formula, const Recipe *recipe, int sum, char form[FORM_TEXT]);
-void worked_of(Plan *plan, const Step *step, Formula *formula, const Recipe *recipe, int sum,
-               int64_t i, Worked *worked);
+/* sum: the recipe's table of sums with this number; -1: what the step makes. */
+const Item *worked_item(const Recipe *recipe, int sum);
+void worked_form(const Recipe *recipe, int sum, char form[FORM_TEXT]);
+void worked_of(const Recipe *recipe, int sum, int64_t i, Worked *worked);
 enum { LINE_TEXT = 1600 };
 /* "0.508 x (6.42 - 4.01)", the numbers that are rounded with so many decimals more than in their
  * tables. Returns the value of the printed arithmetic, NaN if it is none. text: or NULL. */
-double worked_line(Plan *plan, const Step *step, Formula *formula, const Recipe *recipe, int sum,
-                   int64_t i, int more, char text[LINE_TEXT]);
-/* With how many decimals more does the line give x, as it is printed? 0 if it is no arithmetic. */
-int worked_more(Plan *plan, const Step *step, Formula *formula, const Recipe *recipe, int sum,
-                int64_t i, double x, Format format);
+double worked_line(const Recipe *recipe, int sum, int64_t i, int more, char text[LINE_TEXT]);
+/* With how many decimals more does the line give its number, as it is printed? 0 if it is no
+ * arithmetic. */
+int worked_more(const Recipe *recipe, int sum, int64_t i);
 
 #endif

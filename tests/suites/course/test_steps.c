@@ -200,25 +200,20 @@ static double read_sum(void);
 
 enum { MAIN = -1 }; /* not a table of sums: what the step makes */
 
-/* What the line of a table of sums gives, or that of the step. */
-static const Item *item_of(const Formula *f, const Recipe *r, int sum) {
-    return &f->items[sum == MAIN ? f->main : r->sums[sum]];
-}
-
 /* With all digits the terms give the number. False if the line is no arithmetic, or too long. */
-static bool check_terms_of(const Step *step, Formula *f, const Recipe *r, int sum, int64_t i) {
+static bool check_terms_of(const Recipe *r, int sum, int64_t i) {
     char text[LINE_TEXT];
-    const double wanted = item_of(f, r, sum)->numbers[i];
-    const TapeTensor *x = &plan.tape.tensors[step->tensor];
-    worked_line(&plan, step, f, r, sum, i, 14, text);
+    const double wanted = worked_item(r, sum)->numbers[i];
+    const TapeTensor *x = &plan.tape.tensors[r->step->tensor];
+    worked_line(r, sum, i, 14, text);
     known = *text != '\0';
     at = text;
     const double value = read_sum();
     if (!known || *at) return false;
     const double most = (is_float32(x) ? 2e-5 : 1e-11) * fmax(1, fabs(wanted));
     ck_assert_msg(fabs(value - wanted) <= most, "%s: %s, %s[%d]: %s is %.17g, not %.17g",
-                  json_text(plan.lesson, "command", ""), step->name, x->name, (int)i, text, value,
-                  wanted);
+                  json_text(plan.lesson, "command", ""), r->step->name, x->name, (int)i, text,
+                  value, wanted);
     return true;
 }
 
@@ -234,20 +229,19 @@ static void check_all_terms(void) {
     for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
         Formula f;
         Recipe r;
-        formula_of(&plan, step, &f);
         recipe_of(&plan, step, &f, &r);
         if (step->phase == STEP_START) continue;
         for (int64_t i = 0; i < result_of(step)->size; i++) {
-            const bool summed = check_terms_of(step, &f, &r, MAIN, i);
-            worked_line(&plan, step, &f, &r, MAIN, i, 0, text);
+            const bool summed = check_terms_of(&r, MAIN, i);
+            worked_line(&r, MAIN, i, 0, text);
             ck_assert_msg(summed || strstr(text, " + ... (") || !must_have_terms(step) ||
                               step->numbers[i] == 0,
                           "%s: %s has no terms: %s", json_text(plan.lesson, "command", ""),
                           step->name, text);
         }
         for (int sum = 0; sum < r.num_sums; sum++)
-            for (int64_t i = 0; i < item_of(&f, &r, sum)->size; i++)
-                ck_assert(check_terms_of(step, &f, &r, sum, i));
+            for (int64_t i = 0; i < worked_item(&r, sum)->size; i++)
+                ck_assert(check_terms_of(&r, sum, i));
     }
 }
 
@@ -328,21 +322,19 @@ static double unit_of(const char *number) {
 
 /* Evaluates a line as it is printed: it must give the number as it is printed. Returns false if the
  * line is no arithmetic. */
-static bool check_line(const Step *step, Formula *f, const Recipe *r, int sum, int64_t i) {
+static bool check_line(const Recipe *r, int sum, int64_t i) {
     char text[LINE_TEXT], result[NUMBER_TEXT];
-    const Item *made = item_of(f, r, sum);
-    const double x = made->numbers[i];
-    const int more = worked_more(&plan, step, f, r, sum, i, x, made->format);
-    worked_line(&plan, step, f, r, sum, i, more, text);
+    const Item *made = worked_item(r, sum);
+    worked_line(r, sum, i, worked_more(r, sum, i), text);
     ck_assert_int_lt(strlen(text), LINE_TEXT - 1);
     known = *text != '\0';
     at = text;
     const double value = read_sum();
     if (!known || *at) return false;
-    format_number(x, made->format, result);
+    format_number(made->numbers[i], made->format, result);
     const double wanted = strtod(result, NULL);
     ck_assert_msg(fabs(value - wanted) <= 0.5 * unit_of(result) + 1e-9, "%s, %s = %s: it is %g",
-                  step->name, text, result, value);
+                  r->step->name, text, result, value);
     return true;
 }
 
@@ -352,13 +344,11 @@ static int check_lines(void) {
     for (const Step *step = next_of(plan.steps); step; step = next_of(step)) {
         Formula f;
         Recipe r;
-        formula_of(&plan, step, &f);
         recipe_of(&plan, step, &f, &r);
-        for (int64_t i = 0; i < result_of(step)->size; i++)
-            lines += check_line(step, &f, &r, MAIN, i);
+        for (int64_t i = 0; i < result_of(step)->size; i++) lines += check_line(&r, MAIN, i);
         for (int sum = 0; sum < r.num_sums; sum++)
-            for (int64_t i = 0; i < item_of(&f, &r, sum)->size; i++)
-                ck_assert(check_line(step, &f, &r, sum, i));
+            for (int64_t i = 0; i < worked_item(&r, sum)->size; i++)
+                ck_assert(check_line(&r, sum, i));
     }
     return lines;
 }
@@ -376,12 +366,8 @@ static void expect_line(const char *name, const char *line) {
     Formula f;
     Recipe r;
     const Step *step = find_step(name);
-    formula_of(&plan, step, &f);
     recipe_of(&plan, step, &f, &r);
-    const Item *made = &f.items[f.main];
-    const int more =
-        worked_more(&plan, step, &f, &r, MAIN, step->look, made->numbers[step->look], made->format);
-    worked_line(&plan, step, &f, &r, MAIN, step->look, more, text);
+    worked_line(&r, MAIN, step->look, worked_more(&r, MAIN, step->look), text);
     ck_assert_str_eq(text, line);
 }
 
@@ -1065,10 +1051,9 @@ static void expect_parts(const char *name, const char *parts) {
     Formula f;
     Recipe r;
     const Step *step = find_step(name);
-    formula_of(&plan, step, &f);
     recipe_of(&plan, step, &f, &r);
     for (int sum = 0; sum < r.num_sums; sum++) {
-        const Item *item = item_of(&f, &r, sum);
+        const Item *item = worked_item(&r, sum);
         const bool is_word = *item->text == '`';
         const int length = (int)strlen(item->text) - 2 * is_word;
         put_text(text, sizeof text, "%.*s = %s, ", length, item->text + is_word, item->note);
