@@ -114,7 +114,7 @@ function drawWordsOfCard(box, step) {
     const task = isWhole ? "This is yours. Print it, or write it once more without looking: tomorrow is best."
         : isOff ? `${Live.refused} Nothing here can judge a formula: write the lines on paper, and look back at the steps.`
         : `${done} of ${step.lines.length}. You have seen each of these rules${state.lesson.plan.long ? ", some in an earlier lesson" : ""}. Write them, in any order; Enter judges, and leads on.`;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, task),
+    fill(box, el("p", { class: "text" }, task),
         !isWhole && el("details", { class: "others" }, el("summary", {}, "how to write it"), el("p", { class: "text small" },
             "@ is the product of tables, and may be left out: A B; * goes number by number, ' transposes, sum(x) adds up each row, sum0(x) all rows, " +
             "sum(sum(x)') each table; √d, or sqrt(d), is a root.")), drawEnd());

@@ -24,7 +24,7 @@ function drawWords() {
         later = "The words of this step come when none of its cells is hidden.";
     const words = isBegun ? later : isHidden ? `Predict first. ${guess} ${later}`
         : tellsSecret(text) ? sentenceOf(step) : text;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), drawSkipped(),
+    fill(box, drawSkipped(),
         isWrong(planted) ? drawWordsOfWrong(step, planted) : el("p", { class: "text" }, prose(words)),
         step.check === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
         !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawProgram(step));
@@ -35,7 +35,7 @@ function drawWords() {
 function drawWordsOfNudge(box, { nudge: { says } }) {
     const asks = lookNow() > 1 && asksBeside(), words = presetNow() && nudged.says || says[lookNow() - 1];
     byId("program").hidden = true;
-    fill(box, el("p", { class: "phase" }, phaseOf(state.lesson, state.step)), el("p", { class: "text" }, prose(words)),
+    fill(box, el("p", { class: "text" }, prose(words)),
         asks && drawQuestions(), drawEnd());
     byId("below").classList.toggle("asks", asks);
 }
