@@ -2,7 +2,7 @@
  *
  * Each NN_name.c there has a forward and an empty backward. The program compiles each file, runs
  * the backward on several inputs with one-hot dy's, which gives its Jacobian, and compares it with
- * the library's. Where a number is wrong, it looks for the mistake that computes the same numbers.
+ * the right one. Where a number is wrong, it looks for the mistake that computes the same numbers.
  *
  * exercises/README.md is for students and for teachers. */
 #include "common/flags.h"

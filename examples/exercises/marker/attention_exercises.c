@@ -1,8 +1,7 @@
-/* attention_exercises.c - 11 attention and 14 flash: their inputs and their right results. Both are
+/* attention_exercises.c - 11 attention and 14 flash: their inputs. Both are
  * the same function; 14 limits its memory. mistakes/11_attention.txt is of both. */
 #include "calls.h"
 #include "stages.h"
-#include "truth.h"
 
 #include <math.h>
 
@@ -10,12 +9,6 @@
 
 /* ---- y = softmax(q k' / sqrt(D)) v ------------------------------------------------------------
  */
-
-static Tensor *attention_of(const Call *c, Tensor *const *x) {
-    const double scale = 1 / sqrt((double)c->size[2]);
-    Tensor *score = ag_scale(ag_matmul(x[0], ag_transpose(x[1], 0, 1)), scale);
-    return ag_matmul(ag_softmax(score, 1), x[2]);
-}
 
 enum { UNLIKE_VALUES = 1, GEOMETRIC };
 
@@ -67,7 +60,6 @@ const Exercise exercise_attention = {
     .inputs = attention_inputs,
     .large = attention_large,
     .prepare = attention_prepare,
-    .forward = attention_of,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, "
              "masked_softmax_dx",
     .lesson = 2,
@@ -92,7 +84,6 @@ const Exercise exercise_flash = {.number = 14,
                                  .large = flash_large,
                                  .prepare = attention_prepare,
                                  .call = call_attention_backward,
-                                 .forward = attention_of,
                                  .source = (Function *)attention_backward,
                                  .mistakes = mistakes_attention_backward,
                                  .where = "tensor/more/more_plain.inc, attention_dx",

@@ -1,8 +1,7 @@
 /* between_exercises.c - 7b mean and variance, 10b weighted mean, each a step to the exercise after
- * it: their inputs and their right results. */
+ * it: their inputs. */
 #include "calls.h"
 #include "stages.h"
-#include "truth.h"
 
 #include <math.h>
 
@@ -11,12 +10,6 @@
 
 /* ---- 7b mean and variance: y[i][0] = mean, y[i][1] = sum of (x - mean)^2 / n --------------------
  */
-
-static Tensor *moments_of(const Call *c, Tensor *const *x) {
-    Tensor *mean = ag_mean_dims(x[0], AXES(1), true);
-    Tensor *var = ag_mean_dims(ag_square(ag_sub(x[0], mean)), AXES(1), true);
-    return ag_cat((Tensor *[]){mean, var}, 2, 1);
-}
 
 /* Variant 1: rows from 30 to 1e-3. */
 static void moments_prepare(Call *c, const Sizes *sizes, Random *random) {
@@ -41,7 +34,6 @@ const Exercise exercise_mean_variance = {
     .inputs = moments_inputs,
     .large = moments_large,
     .prepare = moments_prepare,
-    .forward = moments_of,
     .where = "tensor/more/more_plain.inc, variance_dx, with n - 1",
     .lesson = 2,
     .step = "b3.0",
@@ -49,10 +41,6 @@ const Exercise exercise_mean_variance = {
 
 /* ---- 10b weighted mean: p = softmax(x), y = p v -------------------------------------------------
  */
-
-static Tensor *mean_of(const Call *c, Tensor *const *x) {
-    return ag_matmul(ag_softmax(ag_unsqueeze(x[0], 0), 1), x[1]);
-}
 
 /* Variant 1: geometric weights. */
 static void weighted_prepare(Call *c, const Sizes *sizes, Random *random) {
@@ -77,7 +65,6 @@ const Exercise exercise_weighted_mean = {
     .inputs = weighted_inputs,
     .large = weighted_large,
     .prepare = weighted_prepare,
-    .forward = mean_of,
     .where = "autograd/ops/linear.c, product_backward, and tensor/kernels/plain.inc, softmax_dx",
     .lesson = 2,
     .step = "b3.0",

@@ -1,8 +1,6 @@
 /* calls.c - the calls on which an exercise is marked: see calls.h. */
 #include "calls.h"
 
-#include "truth.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,15 +183,6 @@ static void carry(const Exercise *e, Call *to, const Call *from) {
             memcpy(to->array[k], from->array[k], (size_t)call_length(e, to, k) * sizeof(double));
 }
 
-void calls_right(const Exercise *e, Calls *calls) {
-    for (int i = 0; i < calls->n; i++) {
-        if (calls->call[i].carries) carry(e, &calls->call[i], &calls->call[i - 1]);
-        if (e->forward) truth_compute(e, &calls->call[i]);
-        else if (e->right) e->right(&calls->call[i]);
-        else e->call(e->source, &calls->call[i]);
-    }
-}
-
 bool mistake_counts(const KnownMistake *mistake, const Call *call) {
     return !mistake->counts || mistake->counts(call);
 }
@@ -204,4 +193,8 @@ void calls_wrong(const Exercise *e, Calls *calls, const KnownMistake *mistake) {
         if (calls->call[i].carries) carry(e, &calls->call[i], &calls->call[i - 1]);
         e->call(mistake->backward, &calls->call[i]);
     }
+}
+
+void calls_right(const Exercise *e, Calls *calls) {
+    calls_wrong(e, calls, &(KnownMistake){.backward = e->source});
 }

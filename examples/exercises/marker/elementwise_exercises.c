@@ -1,8 +1,6 @@
-/* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs and their right
- * results. */
+/* elementwise_exercises.c - 1 scale, 2 bias, 6 dropout, 13 sgd: their inputs. */
 #include "calls.h"
 #include "stages.h"
-#include "truth.h"
 
 #include "01_scale.inc"
 #include "02_bias.inc"
@@ -10,8 +8,6 @@
 #include "13_sgd.inc"
 
 /* ---- 1 scale: y = s x ------------------------------------------------------------------------ */
-
-static Tensor *scale_of(const Call *c, Tensor *const *x) { return ag_scale(x[0], c->number[0]); }
 
 static void scale_prepare(Call *c, const Sizes *sizes, Random *random) {
     const double s[] = {1.7, -0.3, 0, 1, 30, TINY};
@@ -29,15 +25,12 @@ const Exercise exercise_scale = {.number = 1,
                                  .inputs = scale_inputs,
                                  .large = scale_large,
                                  .prepare = scale_prepare,
-                                 .forward = scale_of,
                                  .where = "tensor/kernels/elementwise.def, the row of scale",
                                  .lesson = 2,
                                  .step = "b2.0"};
 
 /* ---- 2 bias: y[i][j] = x[i][j] + b[j] ---------------------------------------------------------
  */
-
-static Tensor *sum_of(const Call *c, Tensor *const *x) { return ag_add(x[0], x[1]); }
 
 static const Sizes bias_inputs[] = {{{3, 3}, 1, 0}, {{2, 3}, 1, 0}, {{4, 2}, 1, 0}, {{1, 3}, 1, 0},
                                     {{3, 1}, 1, 0}, {{1, 1}, 1, 0}, {{5, 4}, 0, 0}, {{0}, 0, 0}};
@@ -49,19 +42,12 @@ const Exercise exercise_bias = {.number = 2,
                                 .dy = "dy",
                                 .inputs = bias_inputs,
                                 .large = bias_large,
-                                .forward = sum_of,
                                 .where = "autograd/backward.c, unbroadcast",
                                 .lesson = 6,
                                 .step = "b7.2"};
 
 /* ---- 6 dropout: y = x / (1 - p) where kept, else 0 --------------------------------------------
  */
-
-/* The mask and the scale, as ops: ag_dropout draws a mask of its own. */
-static Tensor *kept_of(const Call *c, Tensor *const *x) {
-    Tensor *dropped = ag_logical_not(tape_own(tensor_from_bools(SHAPE(c->size[0]), c->array[0])));
-    return ag_scale(ag_masked_fill(x[0], dropped, 0), 1 / (1 - c->number[0]));
-}
 
 static void dropout_prepare(Call *c, const Sizes *sizes, Random *random) {
     const double p[] = {0.3, 0.75, 0, 0.5, 0.9, 0.2, 0.9995};
@@ -86,7 +72,6 @@ const Exercise exercise_dropout = {.number = 6,
                                    .inputs = dropout_inputs,
                                    .large = dropout_large,
                                    .prepare = dropout_prepare,
-                                   .forward = kept_of,
                                    .where = "autograd/ops/dropout.c, dropout_backward",
                                    .lesson = 4,
                                    .step = "b7.0"};

@@ -2,11 +2,11 @@
  * called, the right results and the mistakes that have a name.
  *
  * A call is one call of that function: its sizes, its numbers, its arrays. The marker makes a list
- * of calls (calls.h), and the student's function (trial.h), the library and every mistake compute
+ * of calls (calls.h), and the student's function (trial.h), the right one and every mistake compute
  * the same calls, so marking is comparing arrays.
  *
- * A section of *_exercises.c has the inputs of an exercise and its right results by the library;
- * mistakes/NN_name.txt has a right backward, which shows its stages, and the mistakes. */
+ * A section of *_exercises.c has the inputs of an exercise; mistakes/NN_name.txt has a right
+ * backward, which shows its stages, and the mistakes. */
 #ifndef TAPEHEAD_EXERCISES_EXERCISE_H
 #define TAPEHEAD_EXERCISES_EXERCISE_H
 
@@ -96,23 +96,19 @@ typedef struct {
     void (*prepare)(Call *call, const Sizes *sizes, Random *random);
     /* Calls a function that has the exercise's parameters. */
     void (*call)(Function *function, const Call *call);
-    /* The result by the library, in float64, of leaves whose gradients are the outputs (truth.h).
-     */
-    struct Tensor *(*forward)(const Call *call, struct Tensor *const *leaf);
-    void (*right)(const Call *call); /* or the outputs, where they are no such gradients */
     /* Is element i of an output compared? NULL: yes */
     bool (*compares)(const Call *call, int array);
     /* Must element i be exactly 0? NULL: no */
     bool (*is_zero)(const Call *call, int64_t i);
     const KnownMistake *mistakes; /* after the last one, id is NULL */
-    Function *source;          /* the right backward, which shows its stages; NULL: it has none */
-    const char *where;         /* the same loop in the library: file and name */
-    int lesson;                /* of build/explain, where the rule is explained, */
-    const char *step;          /* and its step: "b3.0" */
-    const char *lesson_switch; /* that the lesson needs: "additive"; NULL: none */
-    const char *lesson_note;   /* how the lesson differs; NULL: it does not */
-    bool lesson_has_answer;    /* so it is named only after an attempt */
-    bool limited;              /* at most 8 (sum of all sizes) numbers of memory */
+    Function *source;             /* the right function, which shows its stages */
+    const char *where;            /* the same loop in the library: file and name */
+    int lesson;                   /* of build/explain, where the rule is explained, */
+    const char *step;             /* and its step: "b3.0" */
+    const char *lesson_switch;    /* that the lesson needs: "additive"; NULL: none */
+    const char *lesson_note;      /* how the lesson differs; NULL: it does not */
+    bool lesson_has_answer;       /* so it is named only after an attempt */
+    bool limited;                 /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
 /* Of a function whose right form and known mistakes are in mistakes/NN_name.txt. */

@@ -1,8 +1,7 @@
 /* marking.c - marks several exercises, some at the same time: see marking.h. Threads compile the
- * files and wait for the programs; the library and the diagnosis run in the thread that called. */
+ * files and wait for the programs; right results and diagnosis come from the thread that called. */
 #include "marking.h"
 
-#include "../../../tensor/tensor.h"
 #include "process.h"
 
 #include <pthread.h>
@@ -164,10 +163,6 @@ void marking_finish(Marking *marking) {
     if (wrong && !marking->mark.mistakes[0] && trial_has_results(&marking->trial) &&
         !process_interrupted())
         try_again(marking);
-    if (!tensor_error()) return;
-    marking->mark.kind = MARK_NOT_MARKED; /* the library had no memory for the right results */
-    snprintf(marking->mark.text, sizeof marking->mark.text, "it could not be marked: %s\n",
-             tensor_error());
 }
 
 /* The file of several functions is missing: that is said of the first one. */

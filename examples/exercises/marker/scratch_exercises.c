@@ -135,12 +135,11 @@ static void prepare_words(Call *c, const Sizes *sizes, Random *random) {
 #define WIDE            "heads * D"
 #define ROWS            "heads * Q"
 
-/* How the function is called, by itself and in the right way. */
+/* How the function is called. */
 #define CALLS(f, type)                                                                             \
     static void try_##f(Function *function, const Call *c) {                                       \
         call_##f((type)function, c->size, c->number, c->array);                                    \
     }                                                                                              \
-    static void right_##f(const Call *c) { call_##f(f, c->size, c->number, c->array); }            \
     _Static_assert(sizeof mistakes_##f / sizeof *mistakes_##f <= MOST_MISTAKES, #f);
 #define RULE(f) CALLS(f, Rule *)
 RULE(matmul_forward)
@@ -164,7 +163,7 @@ CALLS(model_next, Matrix *(*)(Cache *, int))
 
 #define FUNCTION(n, f, sizes, prepare_)                                                            \
     .number = n, .name = #f, .function = #f, .file = "attention", .inputs = sizes,                 \
-    .prepare = prepare_, .call = try_##f, .right = right_##f, .mistakes = mistakes_##f
+    .prepare = prepare_, .call = try_##f, .source = (Function *)f, .mistakes = mistakes_##f
 
 #define OP_FUNCTION(n, f, sizes, prepare_) FUNCTION(n, f, sizes, prepare_), .large = sizes##_large
 

@@ -1,7 +1,6 @@
-/* self_attention_exercise.c - 12 self-attention: its inputs and its right results. */
+/* self_attention_exercise.c - 12 self-attention: its inputs. */
 #include "calls.h"
 #include "stages.h"
-#include "truth.h"
 
 #include <math.h>
 
@@ -9,21 +8,6 @@
 
 /* ---- y = Concat(heads) wo', with q = x wq', k = x wk', v = x wv' --------------------------------
  */
-
-/* (n, heads d) -> (heads, n, d) */
-static Tensor *split(Tensor *x, int64_t n, int64_t heads, int64_t d) {
-    return ag_permute(ag_reshape(x, SHAPE(n, heads, d)), AXES(1, 0, 2));
-}
-
-static Tensor *forward(const Call *c, Tensor *const *x) {
-    const int64_t n = c->size[0], heads = c->size[1], d = c->size[2];
-    Tensor *q = split(ag_linear(x[0], x[1], NULL), n, heads, d);
-    Tensor *k = split(ag_linear(x[0], x[2], NULL), n, heads, d);
-    Tensor *v = split(ag_linear(x[0], x[3], NULL), n, heads, d);
-    Tensor *score = ag_scale(ag_bmm(q, ag_transpose(k, 1, 2)), 1 / sqrt((double)d));
-    Tensor *out = ag_permute(ag_bmm(ag_softmax(score, 2), v), AXES(1, 0, 2));
-    return ag_linear(ag_reshape(out, SHAPE(n, heads * d)), x[4], NULL);
-}
 
 /* In head 0 query 1 has geometric weights, query 0 equal ones, and the others steeper ones. */
 static void prepare(Call *c, const Sizes *sizes, Random *random) {
@@ -58,7 +42,6 @@ const Exercise exercise_self_attention = {
     .inputs = inputs,
     .large = large,
     .prepare = prepare,
-    .forward = forward,
     .where = "nn/attention.c, multi_head, and the backward of its ops",
     .lesson = 5,
     .step = "s"};

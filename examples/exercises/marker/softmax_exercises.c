@@ -1,9 +1,7 @@
-/* softmax_exercises.c - 4 softmax, 5 masked softmax, 9 cross entropy: their inputs and their
- * right results. */
+/* softmax_exercises.c - 4 softmax, 5 masked softmax, 9 cross entropy: their inputs. */
 #include "calls.h"
 #include "numbers.h"
 #include "stages.h"
-#include "truth.h"
 
 #include <math.h>
 
@@ -13,16 +11,6 @@
 
 /* ---- 4 softmax --------------------------------------------------------------------------------
  */
-
-/* x = log y has the softmax y. */
-static void softmax_right(const Call *c) {
-    const Shape n = SHAPE(c->size[0]);
-    truth_begin();
-    Tensor *x = ag_requires_grad(ag_detach(ag_log(truth_constant(c->array[1], n))));
-    truth_backward(ag_softmax(x, 0), c->array[2]);
-    truth_store(c->array[0], x);
-    truth_end();
-}
 
 enum { EQUAL_SCORES = 1, GEOMETRIC = 8 };
 
@@ -51,7 +39,6 @@ const Exercise exercise_softmax = {.number = 4,
                                    .inputs = softmax_inputs,
                                    .large = softmax_large,
                                    .prepare = softmax_prepare,
-                                   .right = softmax_right,
                                    .where = "tensor/kernels/plain.inc, softmax_dx",
                                    .lesson = 2,
                                    .step = "b3.0",
@@ -60,22 +47,6 @@ const Exercise exercise_softmax = {.number = 4,
 
 /* ---- 5 masked softmax: y = softmax(s x) over the kept, 0 elsewhere -----------------------------
  */
-
-/* x = log(y) / s where y is not 0: then y is the softmax of s x. */
-static void masked_right(const Call *c) {
-    const int n = c->size[0];
-    const double *y = c->array[2];
-    truth_begin();
-    Tensor *keep = tape_own(tensor_from_bools(SHAPE(n), c->array[0]));
-    Tensor *masked = ag_logical_not(keep);
-    Tensor *score = ag_masked_fill(ag_log(truth_constant(y, SHAPE(n))), masked, 0);
-    Tensor *x = ag_requires_grad(ag_detach(ag_scale(score, 1 / c->number[0])));
-    const AttentionMask mask = {.keep = keep};
-    Tensor *weights = ag_attention_weights(ag_reshape(x, SHAPE(1, 1, n)), c->number[0], mask, 1);
-    truth_backward(ag_reshape(weights, SHAPE(n)), c->array[3]);
-    truth_store(c->array[1], x);
-    truth_end();
-}
 
 static bool masked_is_zero(const Call *c, int64_t i) { return !((const bool *)c->array[0])[i]; }
 
@@ -123,7 +94,6 @@ const Exercise exercise_masked_softmax = {.number = 5,
                                           .inputs = masked_inputs,
                                           .large = masked_large,
                                           .prepare = masked_prepare,
-                                          .right = masked_right,
                                           .is_zero = masked_is_zero,
                                           .where = "tensor/kernels/plain.inc, masked_softmax_dx",
                                           .lesson = 3,
@@ -131,12 +101,6 @@ const Exercise exercise_masked_softmax = {.number = 5,
 
 /* ---- 9 cross entropy: loss = -log softmax(x)[target] -------------------------------------------
  */
-
-static Tensor *loss_of(const Call *c, Tensor *const *x) {
-    const int64_t target = c->size[1];
-    Tensor *t = tape_own(tensor_from_int64s(SCALAR, &target));
-    return ag_cross_entropy(x[0], t, target < 0 ? target : AG_IGNORE_NONE, REDUCE_SUM);
-}
 
 enum { TWO_LARGEST = 1 };
 
@@ -163,7 +127,6 @@ const Exercise exercise_cross_entropy = {.number = 9,
                                          .inputs = cross_entropy_inputs,
                                          .large = cross_entropy_large,
                                          .prepare = cross_entropy_prepare,
-                                         .forward = loss_of,
                                          .where = "tensor/kernels/plain.inc, cross_entropy_dx",
                                          .lesson = 2,
                                          .step = "b3.0",

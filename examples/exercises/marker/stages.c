@@ -356,7 +356,7 @@ Finding stages_find(const Exercise *e, const Trial *trial, const Calls *right) {
     Finding f = {.call = -1};
     Call copy;
     int any = 0, last = -1;
-    if (!e->source || !trial->num_shown) return f;
+    if (!trial->num_shown) return f;
     recorder.stages = 0;
     recorder.unfinished = trial->unwritten;
     if (run(e, e->source, &right->call[0], 0, &copy)) call_free(&copy);
@@ -391,7 +391,7 @@ void stages_of_mistake(const Exercise *e, const KnownMistake *mistake, const Cal
     int first = MOST_KNOWN;
     *stage = '\0';
     recorder.stages = 0;
-    for (int i = 0; e->source && i < given->n; i++) {
+    for (int i = 0; i < given->n; i++) {
         if (!has_stages(&given->call[i])) continue;
         if (!mistake_counts(mistake, &given->call[i])) continue;
         if (recorder.stages == 0 && run(e, e->source, &given->call[i], 0, &copy)) call_free(&copy);
