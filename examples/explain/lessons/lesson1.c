@@ -78,52 +78,50 @@ static void tell_forward(Lesson *l) {
         show_times(value_of("w", 0), value_of("D", far), value_of("U", far)),
         lesson_value("w", 0) > 0 ? " With a larger `w` every key would be farther away." : "");
     say(l, step_forward("U^2"), far,
-        "Squared, so that it does not matter on which side a key is: %s.",
-        show_square(value_of("U", far), value_of("U^2", far)));
+        "Squared, so that it does not matter on which side a key is: {becomes}.");
     say(l, step_forward("S"), near,
-        "Times -1/2: this is a score, 0 for a key at the very place of the query and negative for "
-        "the others. The best score of the first query is %s.",
-        show_value("S", near));
+        "Times -1/2: this is a score, 0 for a key at the very place of the query and negative "
+        "for the others. The best score of the first query is {}.");
     say(l, step_forward("A"), near,
-        "Softmax turns the scores of a row into weights: e to the power of each score, divided by "
-        "the sum of these powers. No weight is negative, and each row sums to 1. The first query "
-        "gives the key at %s the weight %s.",
-        show_value("keys", near), show_value("A", near));
+        "Softmax turns the scores of a row into weights: e to the power of each score, divided "
+        "by the sum of these powers. No weight is negative, and each row sums to 1. The first "
+        "query gives the key at %s the weight {}.",
+        show_value("keys", near));
     say(l, step_forward("Y"), 0,
-        "The answer to a query is the mean of the values, each counted with its weight. The first "
-        "answer, made of %d value%s, is %s.",
-        (int)K, plural(K), show_value("Y", 0));
-    say(l, step_forward("E"), most,
+        "The answer to a query is the mean of the values, each counted with its weight. The "
+        "first answer, made of %d value%s, is {}.",
+        (int)K, plural(K));
+    say(l, step_forward("E"), LARGEST,
         "`T` is the right answer, and `E` is how far `Y` is off. Farthest off is the answer %s: "
         "%s.",
         show_value("Y", most),
         show_difference(value_of("Y", most), value_of("T", most), value_of("E", most)));
     say(l, step_forward("E^2"), most,
-        "Squared, so that too much and too little both count, and a large error counts most: %s.",
-        show_square(value_of("E", most), value_of("E^2", most)));
+        "Squared, so that too much and too little both count, and a large error counts most: "
+        "{becomes}.");
     say(l, step_forward("loss"), 0,
-        "The sum of the squares is the loss: one number for how wrong all answers are, %s. Now the "
-        "question is: how would the loss change if `w` changed? Backward answers it, line by line.",
-        show_value("loss", 0));
+        "The sum of the squares is the loss: one number for how wrong all answers are, {}. Now "
+        "the question is: how would the loss change if `w` changed? Backward answers it, line by "
+        "line.");
 }
 
 static void tell_loss_backward(Lesson *l) {
     const int64_t most = largest_grad("E");
     say(l, step_start(), 0,
         "A gradient says how fast the loss changes when a number changes; `dY` stands for the "
-        "gradient of the loss by `Y`. The loss changes exactly as fast as the loss itself: 1. All "
-        "other gradients are computed from this 1.");
+        "gradient of the loss by `Y`. The loss changes exactly as fast as the loss itself: 1. "
+        "All other gradients are computed from this 1.");
     say(l, step_backward("loss", "E^2"), most,
-        "The loss is a sum. If one of its terms grows by a little, the loss grows by as much: each "
-        "term gets the gradient 1.");
-    say(l, step_backward("E^2", "E"), most,
-        "The derivative of a square is twice what was squared, and the chain rule multiplies it by "
-        "the 1 that arrives: %s. The largest error gets the largest gradient.",
+        "The loss is a sum. If one of its terms grows by a little, the loss grows by as much: "
+        "each term gets the gradient 1.");
+    say(l, step_backward("E^2", "E"), LARGEST,
+        "The derivative of a square is twice what was squared, and the chain rule multiplies it "
+        "by the 1 that arrives: %s. The largest error gets the largest gradient.",
         show_product(number(2), value_of("E", most), grad_of("E", most)));
     say(l, step_backward("E", "Y"), most,
         "`E` is `Y` minus `T`: if `Y` grows, `E` grows by as much. So the gradient passes "
-        "unchanged, and %s stays %s.",
-        show_grad("E", most), show_grad("Y", most));
+        "unchanged, and %s stays {}.",
+        show_grad("E", most));
 }
 
 /* The weight with the steepest gradient of its score stands for all. */
@@ -135,26 +133,24 @@ static void tell_backward(Lesson *l) {
         "On the way to `Y` a weight multiplies a value. So the gradient of the weight is the "
         "gradient of the answer times this value: %s.",
         show_product(grad_of("Y", q), value_of("values", s % K), grad_of("A", s)));
-    say(l, step_backward("A", "S"), s,
-        "The weights of a row sum to 1, so none can grow alone. A score gets its weight times how "
-        "far its `dA` is above the weighted mean of the row, the sum of `A` x `dA`: %s.",
-        show_slope("A", "S", s));
+    say(l, step_backward("A", "S"), LARGEST,
+        "The weights of a row sum to 1, so none can grow alone. A score gets its weight times "
+        "how far its `dA` is above the weighted mean of the row, the sum of `A` x `dA`: {slope}.");
     say(l, step_backward("S", "U^2"), s,
         "A number was multiplied by -1/2 on the way forward, and so is its gradient on the way "
-        "back: %s.",
-        show_scaled(-0.5, grad_of("S", s), grad_of("U^2", s)));
+        "back: {becomes}.");
     const int64_t u = largest_grad("U");
-    say(l, step_backward("U^2", "U"), u,
+    say(l, step_backward("U^2", "U"), LARGEST,
         "A square again: twice what was squared, times what arrives: %s.",
         show_product_of_3(number(2), value_of("U", u), grad_of("U^2", u), grad_of("U", u)));
     if (dw != 0 && !l->is_wrong)
         snprintf(step, sizeof step, " It is %s, so a %s `w` makes the loss smaller.",
                  dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger");
     say(l, step_backward("U", "w"), 0,
-        "`w` multiplied every number of `D`, and each use changes the loss. So the gradient of `w` "
-        "is a sum with a term for each, `D` times `dU`: %s; a second backward would add them once "
-        "more (lesson 6).%s",
-        show_grad("w", 0), step);
+        "`w` multiplied every number of `D`, and each use changes the loss. So the gradient of "
+        "`w` is a sum with a term for each, `D` times `dU`: {}; a second backward would add them "
+        "once more (lesson 6).%s",
+        step);
 }
 
 static void tell(Lesson *l) {

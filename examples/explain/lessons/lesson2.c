@@ -100,27 +100,24 @@ static void tell_scores(Lesson *l) {
     const char *word = word_of(l, q);
     const char *other = word_of(l, k);
     say(l, step_forward("K'"), k,
-        "A row of `Q` is a query: what a word is looking for%s. A row of `K` is a key: what a word "
-        "has to offer. To multiply each query with each key, the keys must stand as columns; "
-        "nothing is computed here, each number only moves.",
+        "A row of `Q` is a query: what a word is looking for%s. A row of `K` is a key: what a "
+        "word has to offer. To multiply each query with each key, the keys must stand as "
+        "columns; nothing is computed here, each number only moves.",
         asking(l));
     say(l, step_forward("S"), cell,
         "A query times a key, number by number and added up, is a score: large where the two "
-        "agree%s. The best score of \"%s\" is %s, with "
-        "\"%s\".",
-        l->options.no_scale ? ", and not divided by sqrt(d) here" : "", word, show_value("S", cell),
-        other);
+        "agree%s. The best score of \"%s\" is {}, with \"%s\".",
+        l->options.no_scale ? ", and not divided by sqrt(d) here" : "", word, other);
     if (d > 1)
         say(l, step_forward("S / sqrt(d)"), cell,
-            "A score is a sum of d = %d products, some positive and some negative, which partly cancel: "
-            "so its usual size grows with sqrt(d), and not with d. Divided by sqrt(%d) = %s the scores "
-            "stay small: %s. On the way back you can try what that is good for.",
-            (int)d, (int)d, show(sqrt((double)d)),
-            show_scaled(lesson_scale(l), value_of("S", cell), value_of("S / sqrt(d)", cell)));
+            "A score is a sum of d = %d products, some positive and some negative, which partly "
+            "cancel: so its usual size grows with sqrt(d), and not with d. Divided by sqrt(%d) = %s "
+            "the scores stay small: {becomes}. On the way back you can try what that is good for.",
+            (int)d, (int)d, show(sqrt((double)d)));
     else
         say(l, step_forward("S / sqrt(d)"), cell,
-            "Scores are divided by sqrt(d), because a score is a sum of d products. Here d is 1, so %s stays as it is.",
-            show_value("S / sqrt(d)", cell));
+            "Scores are divided by sqrt(d), because a score is a sum of d products. Here d is 1, so "
+            "{} stays as it is.");
 }
 
 static void tell_forward(Lesson *l) {
@@ -128,28 +125,27 @@ static void tell_forward(Lesson *l) {
     const int64_t most = largest_value("E"), y = q * VALUES;
     tell_scores(l);
     say(l, step_forward("A"), cell,
-        "Softmax turns the scores of a row into weights: e to the power of each score, divided by "
-        "the sum of these powers. No weight is negative, and a row sums to 1; equal scores would "
-        "give each key 1 / %d. \"%s\" gives %s.",
+        "Softmax turns the scores of a row into weights: e to the power of each score, divided "
+        "by the sum of these powers. No weight is negative, and a row sums to 1; equal scores "
+        "would give each key 1 / %d. \"%s\" gives %s.",
         (int)K, word_of(l, q), shares(l, q));
     say(l, step_forward("Y"), y,
-        "A row of `V` is a value: what a word says if it is looked at. The output of a word is the "
-        "mean of the values, each counted with its weight; for \"%s\" it begins with %s. That is "
-        "all that attention is: a weighted mean, and the words themselves made the weights.",
-        word_of(l, q), show_value("Y", y));
-    say(l, step_forward("E"), most,
+        "A row of `V` is a value: what a word says if it is looked at. The output of a word is "
+        "the mean of the values, each counted with its weight; for \"%s\" it begins with {}. "
+        "That is all that attention is: a weighted mean, and the words themselves made the "
+        "weights.",
+        word_of(l, q));
+    say(l, step_forward("E"), LARGEST,
         "`T` is what the machine should have said, and `E` is how far it was off. The largest "
-        "error is %s, in the row of \"%s\".",
-        show_value("E", most), word_of(l, most / VALUES));
+        "error is {}, in the row of \"{row}\".");
     say(l, step_forward("E^2"), most,
-        "Squared, so that too much and too little both count, and a large error counts most: %s of "
-        "all that is wrong here comes from one number.",
-        show_value("E^2", most));
+        "Squared, so that too much and too little both count, and a large error counts most: {} "
+        "of all that is wrong here comes from one number.");
     say(l, step_forward("loss"), 0,
-        "Added up, the machine was wrong by %s. Which of the %d numbers in `Q`, `K` and `V` are to "
-        "blame, and by how much? To try out each one would take %d more runs; going backward takes "
-        "one.",
-        show_value("loss", 0), (int)(size_of("Q") + size_of("K") + size_of("V")),
+        "Added up, the machine was wrong by {}. Which of the %d numbers in `Q`, `K` and `V` are "
+        "to blame, and by how much? To try out each one would take %d more runs; going backward "
+        "takes one.",
+        (int)(size_of("Q") + size_of("K") + size_of("V")),
         (int)(size_of("Q") + size_of("K") + size_of("V")));
 }
 
@@ -162,14 +158,13 @@ static void tell_loss_backward(Lesson *l) {
     say(l, step_backward("loss", "E^2"), most,
         "The loss is a plain sum. If one of the squares grows by a little, the loss grows by as "
         "much, so each of them gets 1.");
-    say(l, step_backward("E^2", "E"), most,
+    say(l, step_backward("E^2", "E"), LARGEST,
         "The derivative of a square is twice what was squared. Times the 1 that arrives this is "
         "%s: the largest error gets the largest gradient.",
         show_product(number(2), value_of("E", most), grad_of("E", most)));
     say(l, step_backward("E", "Y"), most,
         "`E` is `Y` minus `T`. If `Y` grows, `E` grows by as much, so the gradient passes "
-        "unchanged: %s. Nothing goes to `T`: it is the goal, and the goal stays.",
-        show_grad("Y", most));
+        "unchanged: {}. Nothing goes to `T`: it is the goal, and the goal stays.");
 }
 
 /* What the gradient of the score means, in words. */
@@ -190,14 +185,14 @@ static void tell_products(Lesson *l) {
     const int64_t K = l->options.keys, q = last_query(l), k = best_key(l), cell = q * K + k;
     say(l, step_backward("Y", "A"), cell,
         "The weight of \"%s\" for \"%s\" met the row \"%s\" of `V`, and moves the row \"%s\" of "
-        "`Y`: that row of `dY` with that row of `V` is its gradient, %s. A product takes rows with "
-        "columns; to take rows with rows, `V` is turned over.",
-        word_of(l, q), word_of(l, k), word_of(l, k), word_of(l, q), show_grad("A", cell));
+        "`Y`: that row of `dY` with that row of `V` is its gradient, {}. A product takes rows "
+        "with columns; to take rows with rows, `V` is turned over.",
+        word_of(l, q), word_of(l, k), word_of(l, k), word_of(l, q));
     say(l, step_backward("Y", "V"), k * VALUES,
         "A number of `V` met a column of `A`, and moves a column of `Y`: for the first one of "
-        "\"%s\" the two columns give %s. To take columns with columns, `A` is turned over. `V` was "
-        "given, not computed: this gradient has arrived.",
-        word_of(l, k), show_grad("V", k * VALUES));
+        "\"%s\" the two columns give {}. To take columns with columns, `A` is turned over. `V` "
+        "was given, not computed: this gradient has arrived.",
+        word_of(l, k));
 }
 
 static void tell_backward(Lesson *l) {
@@ -205,13 +200,12 @@ static void tell_backward(Lesson *l) {
     const int64_t cell = q * K + k, key = k * d;
     tell_products(l);
     say(l, step_backward("A", scores(l)), cell,
-        "A score that grows lets its weight grow and the others sink, each times its `dA`: together "
-        "its weight times how far its `dA` is above the weighted mean, the sum of `A` x `dA`: %s. "
-        "%s",
-        show_slope("A", scores(l), cell), verdict(l, cell));
+        "A score that grows lets its weight grow and the others sink, each times its `dA`: "
+        "together its weight times how far its `dA` is above the weighted mean, the sum of `A` x "
+        "`dA`: {slope}. %s",
+        verdict(l, cell));
     say(l, step_backward("S / sqrt(d)", "S"), cell,
-        "Divided on the way forward, divided on the way back: %s.%s",
-        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", cell), grad_of("S", cell)),
+        "Divided on the way forward, divided on the way back: {becomes}.%s",
         d > 1
             ? " All of `dS` is smaller by the same factor; but large scores would make softmax choose "
               "one key, whose weight, near 1, hardly moves: almost no gradient would come through. "
@@ -219,18 +213,18 @@ static void tell_backward(Lesson *l) {
             : "");
     say(l, step_backward("S", "Q"), q * d,
         "A query has met every key, so all scores of its row answer for it. The gradient of the "
-        "first number of \"%s\" in `Q` is a sum with a term for each of them: %s. To take rows with rows, "
-        "`K'` is turned over, and that is `K` again.",
-        word_of(l, q), show_grad("Q", q * d));
+        "first number of \"%s\" in `Q` is a sum with a term for each of them: {}. To take rows "
+        "with rows, `K'` is turned over, and that is `K` again.",
+        word_of(l, q));
     say(l, step_backward("S", "K'"), k,
-        "A key has met %d quer%s: its gradient has a term for each, and begins with %s for \"%s\".",
-        (int)l->options.queries, l->options.queries == 1 ? "y" : "ies", show_grad("K'", k),
-        word_of(l, k));
+        "A key has met %d quer%s: its gradient has a term for each, and begins with {} for "
+        "\"%s\".",
+        (int)l->options.queries, l->options.queries == 1 ? "y" : "ies", word_of(l, k));
     say(l, step_backward("K'", "K"), key,
-        "On paper `dK` is one product: a key's column of `dS`, times the queries, gives %s and the "
-        "other numbers of \"%s\". `V` is what can be said, `Q` and `K` decide who is heard: so all "
-        "three are trained. Now every number of them has its gradient.",
-        show_grad("K", key), word_of(l, k));
+        "On paper `dK` is one product: a key's column of `dS`, times the queries, gives {} and "
+        "the other numbers of \"%s\". `V` is what can be said, `Q` and `K` decide who is heard: "
+        "so all three are trained. Now every number of them has its gradient.",
+        word_of(l, k));
 }
 
 static void tell(Lesson *l) {

@@ -87,16 +87,13 @@ static void begin(Lesson *l) {
 }
 
 static void tell_scores(Lesson *l) {
-    const int64_t cell = largest_value("S"), K = l->options.keys;
+    const int64_t cell = largest_value("S");
     say(l, step_forward("K'"), 0,
-        "The keys, the rows of `K`, stand as columns for the product. Nothing is computed: %s, the "
-        "first number of the first key, stays as it is.",
-        show_value("K'", 0));
-    say(l, step_forward("S"), cell,
+        "The keys, the rows of `K`, stand as columns for the product. Nothing is computed: {}, "
+        "the first number of the first key, stays as it is.");
+    say(l, step_forward("S"), LARGEST,
         "Each query times each key gives a score; bmm is a matmul for each sentence of a batch, "
-        "here of one. The one farthest from 0 is %s, of \"%s\" with "
-        "\"%s\".%s",
-        show_value("S", cell), word_of(l, cell / K), word_of(l, cell % K),
+        "here of one. The one farthest from 0 is {}, of \"{row}\" with \"{column}\".%s",
         hidden(l) > 0 ? " All scores are computed, also those that a mask will hide." : "");
     say(l, step_forward("S / sqrt(d)"), cell, "Divided by sqrt(d), here %s.",
         show_divided(number(sqrt((double)l->options.size)), value_of("S", cell),
@@ -108,18 +105,18 @@ static void tell_weights(Lesson *l) {
     if (l->options.no_mask)
         say(l, step_forward("A"), cell,
             "Softmax makes weights of each row of scores, and no key is left out: \"%s\" gives "
-            "\"%s\" %s.",
-            word_of(l, q), word_of(l, cell % K), show_value("A", cell));
+            "\"{column}\" {}.",
+            word_of(l, q));
     else
         say(l, step_forward("A"), cell,
-            "Some keys are hidden: %s. Before softmax a hidden score becomes -infinity, and e to that is "
-            "0: no part of the sum, and a weight of exactly 0%s. \"%s\" sees %d of %d keys, and "
-            "gives \"%s\" %s.",
+            "Some keys are hidden: %s. Before softmax a hidden score becomes -infinity, and e to "
+            "that is 0: no part of the sum, and a weight of exactly 0%s. \"%s\" sees %d of %d keys, "
+            "and gives \"{column}\" {}.",
             masks_say(l),
             l->options.window ? ""
                               : "; after softmax it would be in that sum already, and the others "
                                 "would not sum to 1",
-            word_of(l, q), (int)seen_by(l, q), (int)K, word_of(l, cell % K), show_value("A", cell));
+            word_of(l, q), (int)seen_by(l, q), (int)K);
 }
 
 /* Why the row of padding may see nothing; "" for another row. */
@@ -136,31 +133,27 @@ static void tell_loss(Lesson *l) {
         say_loss(l, "what the output should be");
         return;
     }
-    say(l, step_forward("E"), most,
-        "`E` is how far the output is off from `T`: %s is the largest error.",
-        show_value("E", most));
-    say(l, step_forward("E^2"), most, "Squared, %s.",
-        show_square(value_of("E", most), value_of("E^2", most)));
+    say(l, step_forward("E"), LARGEST,
+        "`E` is how far the output is off from `T`: {} is the largest error.");
+    say(l, step_forward("E^2"), most, "Squared, {becomes}.");
     say(l, step_forward("counted"), l->pad * VALUES,
         "`counts` leaves out [pad]: it is a query, too, but no word, and must teach nothing.");
-    say(l, step_forward("loss"), 0, "The sum of all others is the loss: %s.",
-        show_value("loss", 0));
+    say(l, step_forward("loss"), 0, "The sum of all others is the loss: {}.");
 }
 
 static void tell_forward(Lesson *l) {
-    const int64_t blind = query_that_sees(l, 0), y = largest_value("Y");
+    const int64_t blind = query_that_sees(l, 0);
     tell_scores(l);
     tell_weights(l);
     if (blind >= 0)
         say(l, step_forward("Y"), blind * VALUES,
             "Each output is the mean of the values that the word may see. \"%s\" may see none%s: all "
-            "its weights are 0, and so is its output, %s.",
-            word_of(l, blind), why_blind(l, blind), show_value("Y", blind * VALUES));
+            "its weights are 0, and so is its output, {}.",
+            word_of(l, blind), why_blind(l, blind));
     else
-        say(l, step_forward("Y"), y,
-            "Each output is the mean of the values, each counted with its weight. The number farthest "
-            "from 0 is %s, in the row of \"%s\".",
-            show_value("Y", y), word_of(l, y / VALUES));
+        say(l, step_forward("Y"), LARGEST,
+            "Each output is the mean of the values, each counted with its weight. The number "
+            "farthest from 0 is {}, in the row of \"{row}\".");
     tell_loss(l);
 }
 
@@ -184,46 +177,38 @@ static void tell_softmax(Lesson *l) {
     if (cells == 0)
         say(l, step_backward("A", scores(l)), cell,
             "A score gets its weight times how far its `dA` is above the weighted mean of the row, "
-            "the sum of `A` x `dA`: %s.%s",
-            show_slope("A", scores(l), cell), row_of_one(l));
+            "the sum of `A` x `dA`: {slope}.%s",
+            row_of_one(l));
     else
         say(l, step_backward("A", scores(l)), cell,
             "A score gets its weight times how far its `dA` is above the weighted mean of the row, "
-            "the sum of `A` x `dA`: %s. %d of %d scores %s hidden: the weight there is 0, and so "
-            "is the gradient.%s",
-            show_slope("A", scores(l), cell), (int)cells, (int)size_of("A"),
-            cells == 1 ? "is" : "are", row_of_one(l));
+            "the sum of `A` x `dA`: {slope}. %d of %d scores %s hidden: the weight there is 0, and "
+            "so is the gradient.%s",
+            (int)cells, (int)size_of("A"), cells == 1 ? "is" : "are", row_of_one(l));
 }
 
 static void tell_backward(Lesson *l) {
-    const int64_t K = l->options.keys, a = largest_visible_grad("A"), v = largest_grad("V");
-    const int64_t s = largest_grad("S"), q = largest_grad("Q"), k = largest_grad("K");
-    const int64_t column = largest_grad("K'");
+    const int64_t a = largest_visible_grad("A");
     say_loss_backward(l, "Y");
     say(l, step_backward("Y", "A"), a,
-        "A row of `dY` meets a row of `V`: for \"%s\" and \"%s\" this gives %s.%s",
-        word_of(l, a / K), word_of(l, a % K), show_grad("A", a),
+        "A row of `dY` meets a row of `V`: for \"{row}\" and \"{column}\" this gives {}.%s",
         hidden(l) > 0 ? " The product knows nothing of a mask, so the weights of hidden keys get a "
                         "gradient here, too."
                       : "");
-    say(l, step_backward("Y", "V"), v,
+    say(l, step_backward("Y", "V"), LARGEST,
         "A value gets the gradients of the words that looked at it, each times its weight. The "
-        "gradient farthest from 0 is %s, for \"%s\".",
-        show_grad("V", v), word_of(l, v / VALUES));
+        "gradient farthest from 0 is {}, for \"{row}\".");
     tell_softmax(l);
-    say(l, step_backward("S / sqrt(d)", "S"), s,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
-        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", s), grad_of("S", s)));
-    say(l, step_backward("S", "Q"), q,
-        "A query gets a term from each key that it met; where the gradient of the score is 0, the "
-        "term is 0. \"%s\" gets %s.",
-        word_of(l, q / l->options.size), show_grad("Q", q));
-    say(l, step_backward("S", "K'"), column,
-        "A key gets a term from each query%s. The number "
-        "farthest from 0 is %s.",
-        hidden(l) > 0 ? ", and those that may not see it give 0" : "", show_grad("K'", column));
-    say(l, step_backward("K'", "K"), k, "Turned back into rows: %s stands in the row of \"%s\".",
-        show_grad("K", k), word_of(l, k / l->options.size));
+    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
+        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say(l, step_backward("S", "Q"), LARGEST,
+        "A query gets a term from each key that it met; where the gradient of the score is 0, "
+        "the term is 0. \"{row}\" gets {}.");
+    say(l, step_backward("S", "K'"), LARGEST,
+        "A key gets a term from each query%s. The number farthest from 0 is {}.",
+        hidden(l) > 0 ? ", and those that may not see it give 0" : "");
+    say(l, step_backward("K'", "K"), LARGEST,
+        "Turned back into rows: {} stands in the row of \"{row}\".");
 }
 
 static void tell(Lesson *l) {

@@ -83,18 +83,16 @@ static void begin(Lesson *l) {
 }
 
 static void tell_scores(Lesson *l) {
-    const int64_t cell = largest_value("S"), K = l->options.keys;
+    const int64_t cell = largest_value("S");
     say(l, step_forward("K'"), 0,
-        "The keys stand as columns for the product. Nothing is computed: the first number is still "
-        "%s.",
-        show_value("K'", 0));
-    say(l, step_forward("S"), cell,
-        "Each query times each key: the scores. Farthest from 0 is %s, of \"%s\" with \"%s\".",
-        show_value("S", cell), word_of(l, cell / K), word_of(l, cell % K));
+        "The keys stand as columns for the product. Nothing is computed: the first number is "
+        "still {}.");
+    say(l, step_forward("S"), LARGEST,
+        "Each query times each key: the scores. Farthest from 0 is {}, of \"{row}\" with "
+        "\"{column}\".");
     say(l, step_forward("S / sqrt(d)"), cell,
-        "Divided by sqrt(d): %s. Two lines will read these scores, one for each way to "
-        "hide keys.",
-        show_scaled(lesson_scale(l), value_of("S", cell), value_of("S / sqrt(d)", cell)));
+        "Divided by sqrt(d): {becomes}. Two lines will read these scores, one for each way to "
+        "hide keys.");
 }
 
 /* What a query without a key gets; "" if there is none. */
@@ -109,16 +107,13 @@ static const char *selected(const Lesson *l) {
 }
 
 static void tell_selecting(Lesson *l) {
-    const int64_t cell = largest_value("A"), K = l->options.keys, y = largest_value("Y_A");
-    say(l, step_forward("A"), cell,
+    say(l, step_forward("A"), LARGEST,
         "The first way selects: %s. Softmax shares the weights among the keys that are left: "
-        "\"%s\" gives \"%s\" %s.%s",
-        l->options.no_mask ? "no key is hidden here" : masks_say(l), word_of(l, cell / K),
-        word_of(l, cell % K), show_value("A", cell), selected(l));
-    say(l, step_forward("Y_A"), y,
-        "The means of the values with the weights `A`. The number farthest from 0 is %s, for "
-        "\"%s\".",
-        show_value("Y_A", y), word_of(l, y / VALUES));
+        "\"{row}\" gives \"{column}\" {}.%s",
+        l->options.no_mask ? "no key is hidden here" : masks_say(l), selected(l));
+    say(l, step_forward("Y_A"), LARGEST,
+        "The means of the values with the weights `A`. The number farthest from 0 is {}, for "
+        "\"{row}\".");
 }
 
 static void tell_filling(Lesson *l) {
@@ -128,108 +123,94 @@ static void tell_filling(Lesson *l) {
     if (hidden < 0)
         say(l, step_forward("F"), 0,
             "The second way fills: where `ignored` has a 1, -1e6 would take the place of the score. "
-            "Here it has none, and %s stays.",
-            show_value("F", 0));
+            "Here it has none, and {} stays.");
     else
         say(l, step_forward("F"), hidden,
             "The second way fills: where `ignored` has a 1, -1e6 takes the place of the score: the "
-            "%s of \"%s\" with \"%s\" is gone.",
-            show_value(scores(l), hidden), word_of(l, hidden / K), word_of(l, hidden % K));
+            "%s of \"{row}\" with \"{column}\" is gone.",
+            show_value(scores(l), hidden));
     if (blind < 0)
         say(l, step_forward("B"), cell,
             "An ordinary softmax: next to other scores, e to the power of -1e6 is 0 on a computer, "
-            "so a filled score gets the weight 0, by rounding. \"%s\" gives \"%s\" %s.",
-            word_of(l, cell / K), word_of(l, cell % K), show_value("B", cell));
+            "so a filled score gets the weight 0, by rounding. \"{row}\" gives \"{column}\" {}.");
     else
         say(l, step_forward("B"), cell,
             "An ordinary softmax: next to other scores, e to the power of -1e6 is 0 on a computer. "
-            "But in the row of \"%s\" all scores are -1e6, and equal scores get "
-            "equal weights, %s each. It looks at everything that it should not see.",
-            word_of(l, blind), show_value("B", cell));
+            "But in the row of \"%s\" all scores are -1e6, and equal scores get equal weights, {} "
+            "each. It looks at everything that it should not see.",
+            word_of(l, blind));
     say(l, step_forward("Y_B"), y,
-        "The means of the values with the weights `B`: the row of \"%s\" begins with %s, in `Y_A` "
-        "with %s.",
-        word_of(l, y / VALUES), show_value("Y_B", y), show_value("Y_A", y));
+        "The means of the values with the weights `B`: the row of \"{row}\" begins with {}, in "
+        "`Y_A` with %s.",
+        show_value("Y_A", y));
     say(l, step_forward("Y_A + Y_B"), y,
-        "Both outputs are added, so that one loss judges both ways: %s for \"%s\".",
-        show_value("Y_A + Y_B", y), word_of(l, y / VALUES));
+        "Both outputs are added, so that one loss judges both ways: {} for \"{row}\".");
 }
 
 /* Backward through the filled weights: they come first, being later on the tape. */
 static void tell_filled_backward(Lesson *l) {
     const int64_t K = l->options.keys, blind = blind_query(l);
-    const int64_t b = largest_visible_grad("B"), f = largest_grad("F");
+    const int64_t b = largest_visible_grad("B");
     const int64_t hidden = hidden_cell(l);
     say(l, step_backward("Y_B", "B"), b,
-        "On the way back the later line comes first. A row of `dY_B` meets a row of `V`: the weight "
-        "of \"%s\" for \"%s\" gets %s.",
-        word_of(l, b / K), word_of(l, b % K), show_grad("B", b));
+        "On the way back the later line comes first. A row of `dY_B` meets a row of `V`: the "
+        "weight of \"{row}\" for \"{column}\" gets {}.");
     if (blind < 0)
         say(l, step_backward("Y_B", "V"), 0,
-            "A value gets the gradients of the words that looked at it, times their weights: %s is "
-            "the first number of this part.",
-            show_part("Y_B", "V", 0));
+            "A value gets the gradients of the words that looked at it, times their weights: {part} "
+            "is the first number of this part.");
     else
         say(l, step_backward("Y_B", "V"), 0,
-            "A value gets the gradients of the words that looked at it, times their weights: %s is "
-            "the first number of this part. \"%s\" gives its share with the weight %s: a word that "
-            "should see nothing changes `V`.",
-            show_part("Y_B", "V", 0), word_of(l, blind), show_value("B", blind * K));
-    say(l, step_backward("B", "F"), f,
-        "The weight times how far its `dB` is above the weighted mean of the row, the sum of `B` x "
-        "`dB`: %s. Where the weight is 0 by rounding, the gradient is 0.",
-        show_slope("B", "F", f));
+            "A value gets the gradients of the words that looked at it, times their weights: {part} "
+            "is the first number of this part. \"%s\" gives its share with the weight %s: a word "
+            "that should see nothing changes `V`.",
+            word_of(l, blind), show_value("B", blind * K));
+    say(l, step_backward("B", "F"), LARGEST,
+        "The weight times how far its `dB` is above the weighted mean of the row, the sum of `B` "
+        "x `dB`: {slope}. Where the weight is 0 by rounding, the gradient is 0.");
     if (hidden < 0)
         say(l, step_backward("F", scores(l)), 0,
-            "No score was filled, so every gradient passes: %s.", show_part("F", scores(l), 0));
+            "No score was filled, so every gradient passes: {part}.");
     else
         say(l, step_backward("F", scores(l)), hidden,
-            "A score that was filled is gone, so its gradient is exactly %s, whatever arrives. The "
-            "others pass unchanged. This is the first part of the gradient of `%s`.",
-            show_part("F", scores(l), hidden), scores(l));
+            "A score that was filled is gone, so its gradient is exactly {part}, whatever arrives. "
+            "The others pass unchanged. This is the first part of the gradient of `%s`.",
+            scores(l));
 }
 
 static void tell_selected_backward(Lesson *l) {
-    const int64_t K = l->options.keys, a = largest_visible_grad("A"), s = largest_grad(scores(l));
+    const int64_t a = largest_visible_grad("A"), s = largest_grad(scores(l));
     say(l, step_backward("Y_A", "A"), a,
-        "The same for the other way: the weight of \"%s\" for \"%s\" in `A` gets %s.",
-        word_of(l, a / K), word_of(l, a % K), show_grad("A", a));
+        "The same for the other way: the weight of \"{row}\" for \"{column}\" in `A` gets {}.");
     say(l, step_backward("Y_A", "V"), 0,
-        "The second part of the gradient of `V`, with the weights `A`: its first number is %s. Only "
-        "words that may see a key give it something.",
-        show_part("Y_A", "V", 0));
+        "The second part of the gradient of `V`, with the weights `A`: its first number is "
+        "{part}. Only words that may see a key give it something.");
     say(l, step_addition("Y_A", "V"), 0, "Both parts are added: %s.",
         show_sum(part_of("Y_B", "V", 0), part_of("Y_A", "V", 0), grad_of("V", 0)));
-    say(l, step_backward("A", scores(l)), s,
-        "Softmax of the keys that are seen: %s. A hidden score never took part, so "
-        "its gradient is 0.",
-        show_slope("A", scores(l), s));
-    say(l, step_addition("A", scores(l)), s,
+    say(l, step_backward("A", scores(l)), LARGEST,
+        "Softmax of the keys that are seen: {slope}. A hidden score never took part, so its "
+        "gradient is 0.");
+    say(l, step_addition("A", scores(l)), LARGEST,
         "The scores were read twice, once for each way, so two parts are added: %s.",
         show_sum(part_of("F", scores(l), s), part_of("A", scores(l), s), grad_of(scores(l), s)));
 }
 
 static void tell_backward(Lesson *l) {
-    const int64_t most = largest_grad("E"), s = largest_grad("S"), q = largest_grad("Q");
-    const int64_t column = largest_grad("K'"), k = largest_grad("K");
+    const int64_t most = largest_grad("E");
     say_loss_backward(l, "Y_A + Y_B");
     say(l, step_backward("Y_A + Y_B", "Y_A"), most,
-        "A sum passes its gradient to both of its terms, unchanged: `Y_A` gets %s.",
-        show_grad("Y_A", most));
-    say(l, step_backward("Y_A + Y_B", "Y_B"), most, "And `Y_B` gets the same, %s.",
-        show_grad("Y_B", most));
+        "A sum passes its gradient to both of its terms, unchanged: `Y_A` gets {}.");
+    say(l, step_backward("Y_A + Y_B", "Y_B"), most, "And `Y_B` gets the same, {}.");
     tell_filled_backward(l);
     tell_selected_backward(l);
-    say(l, step_backward("S / sqrt(d)", "S"), s,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
-        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", s), grad_of("S", s)));
-    say(l, step_backward("S", "Q"), q, "A query gets a term from each key: \"%s\" gets %s.",
-        word_of(l, q / l->options.size), show_grad("Q", q));
-    say(l, step_backward("S", "K'"), column,
-        "A key gets a term from each query. The number farthest from 0 is %s.",
-        show_grad("K'", column));
-    say(l, step_backward("K'", "K"), k, "Turned back into rows: %s stands in the row of \"%s\".",
-        show_grad("K", k), word_of(l, k / l->options.size));
+    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
+        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say(l, step_backward("S", "Q"), LARGEST,
+        "A query gets a term from each key: \"{row}\" gets {}.");
+    say(l, step_backward("S", "K'"), LARGEST,
+        "A key gets a term from each query. The number farthest from 0 is {}.");
+    say(l, step_backward("K'", "K"), LARGEST,
+        "Turned back into rows: {} stands in the row of \"{row}\".");
 }
 
 static void tell(Lesson *l) {

@@ -65,30 +65,25 @@ static void begin(Lesson *l) {
 }
 
 static void tell_projections(Lesson *l) {
-    const int64_t q = largest_value("Q"), k = largest_value("K"), v = largest_value("V");
-    const int64_t d = l->options.size;
-    say(l, step_forward("Q"), q,
-        "Each row of `x` is a word. The matrix `W_q` makes of it what the word is looking for: one "
-        "number for \"%s\" is %s. Remember this arrow: it is the first of three that leave `x`.",
-        word_of(l, q / d), show_value("Q", q));
-    say(l, step_forward("K"), k,
-        "The same `x`, another matrix: what each word has to offer. For \"%s\" one number is %s.",
-        word_of(l, k / d), show_value("K", k));
-    say(l, step_forward("V"), v,
-        "And a third time: what each word will say if it is looked at, such as the %s of \"%s\". "
-        "Three lines of the tape have now read `x`.",
-        show_value("V", v), word_of(l, v / d));
+    say(l, step_forward("Q"), LARGEST,
+        "Each row of `x` is a word. The matrix `W_q` makes of it what the word is looking for: "
+        "one number for \"{row}\" is {}. Remember this arrow: it is the first of three that "
+        "leave `x`.");
+    say(l, step_forward("K"), LARGEST,
+        "The same `x`, another matrix: what each word has to offer. For \"{row}\" one number is "
+        "{}.");
+    say(l, step_forward("V"), LARGEST,
+        "And a third time: what each word will say if it is looked at, such as the {} of "
+        "\"{row}\". Three lines of the tape have now read `x`.");
 }
 
 static void tell_scores(Lesson *l) {
-    const int64_t s = largest_value("S"), T = l->options.tokens;
+    const int64_t s = largest_value("S");
     say(l, step_forward("K'"), 0,
-        "The keys stand as columns, for the product. The first number is %s, as before.",
-        show_value("K'", 0));
-    say(l, step_forward("S"), s,
-        "Every word meets every word, itself among them: that is why it is called self-attention. "
-        "The score farthest from 0 is %s, of \"%s\" with \"%s\".",
-        show_value("S", s), word_of(l, s / T), word_of(l, s % T));
+        "The keys stand as columns, for the product. The first number is {}, as before.");
+    say(l, step_forward("S"), LARGEST,
+        "Every word meets every word, itself among them: that is why it is called "
+        "self-attention. The score farthest from 0 is {}, of \"{row}\" with \"{column}\".");
     say(l, step_forward("S / sqrt(d)"), s, "Divided by sqrt(d), here %s.",
         show_divided(number(sqrt((double)l->options.size)), value_of("S", s),
                      value_of("S / sqrt(d)", s)));
@@ -102,97 +97,83 @@ static int64_t count_dropped(void) {
 }
 
 static void tell_weights(Lesson *l) {
-    const int64_t T = l->options.tokens, a = largest_in_row("A", 0);
-    const int64_t kept = largest_value("dropout(A)"), y = largest_value("Y");
+    const int64_t a = largest_in_row("A", 0);
     const double p = l->options.dropout;
     say(l, step_forward("A"), a,
         "Softmax makes weights of each row of scores, with the sum 1.%s \"%s\" gives most to "
-        "\"%s\": %s.",
+        "\"{column}\": {}.",
         l->options.causal ? " No word may look at a later one: there the weight is 0." : "",
-        word_of(l, 0), word_of(l, a % T), show_value("A", a));
-    say(l, step_forward("dropout(A)"), kept,
-        "In training, dropout makes each weight 0 with probability %s, here %d of %d: so the model "
-        "learns not to rely on one word alone. The others are divided by %s, which is times %s, so "
-        "that the mean stays%s.",
+        word_of(l, 0));
+    say(l, step_forward("dropout(A)"), LARGEST,
+        "In training, dropout makes each weight 0 with probability %s, here %d of %d: so the "
+        "model learns not to rely on one word alone. The others are divided by %s, which is "
+        "times %s, so that the mean stays%s.",
         show(p), (int)count_dropped(), (int)size_of("A"), show(1 - p), show(1 / (1 - p)),
         show_kept(l));
-    say(l, step_forward("Y"), y,
-        "The output of a word is the sum of the values, each times its weight. For \"%s\" one "
-        "number is %s.",
-        word_of(l, y / l->options.size), show_value("Y", y));
+    say(l, step_forward("Y"), LARGEST,
+        "The output of a word is the sum of the values, each times its weight. For \"{row}\" one "
+        "number is {}.");
 }
 
 static void tell_softmax(Lesson *l) {
-    const int64_t T = l->options.tokens, s = largest_grad(scores(l)),
-                  a = largest_visible_grad(used(l));
-    const int64_t v = largest_grad("V"), d = l->options.size, again = largest_grad("A");
+    const int64_t a = largest_visible_grad(used(l));
     const double p = l->options.dropout;
     say(l, step_backward("Y", used(l)), a,
-        "How does the loss change with a weight? The row \"%s\" of `dY` meets the row \"%s\" of `V`, and "
-        "gives %s.",
-        word_of(l, a / T), word_of(l, a % T), show_grad(used(l), a));
-    say(l, step_backward("Y", "V"), v,
-        "And with a value? It gets the gradients of the words that looked at it, times their weights. "
-        "\"%s\" gets %s.",
-        word_of(l, v / d), show_grad("V", v));
-    say(l, step_backward("dropout(A)", "A"), again,
-        "A weight that was dropped had no effect: whatever arrives, its gradient is exactly 0. The "
-        "others were divided by %s, and so are their gradients%s.",
+        "How does the loss change with a weight? The row \"{row}\" of `dY` meets the row "
+        "\"{column}\" of `V`, and gives {}.");
+    say(l, step_backward("Y", "V"), LARGEST,
+        "And with a value? It gets the gradients of the words that looked at it, times their "
+        "weights. \"{row}\" gets {}.");
+    say(l, step_backward("dropout(A)", "A"), LARGEST,
+        "A weight that was dropped had no effect: whatever arrives, its gradient is exactly 0. "
+        "The others were divided by %s, and so are their gradients%s.",
         show(1 - p), show_kept_grad(l));
-    say(l, step_backward("A", scores(l)), s,
-        "The weight, times how far its `dA` is above the weighted mean of the row, the sum of `A` x "
-        "`dA`: %s. Each row sums to 0: attention can only be moved, not made.",
-        show_slope("A", scores(l), s));
+    say(l, step_backward("A", scores(l)), LARGEST,
+        "The weight, times how far its `dA` is above the weighted mean of the row, the sum of "
+        "`A` x `dA`: {slope}. Each row sums to 0: attention can only be moved, not made.");
 }
 
 static void tell_factors(Lesson *l) {
-    const int64_t d = l->options.size, s = largest_grad("S"), q = largest_grad("Q");
-    const int64_t column = largest_grad("K'"), k = largest_grad("K");
-    say(l, step_backward("S / sqrt(d)", "S"), s,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
-        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", s), grad_of("S", s)));
-    say(l, step_backward("S", "Q"), q,
-        "To the queries: each gets a term from every key. \"%s\" gets %s.", word_of(l, q / d),
-        show_grad("Q", q));
-    say(l, step_backward("S", "K'"), column,
-        "To the keys, which still stand as columns: the number farthest from 0 is %s.",
-        show_grad("K'", column));
-    say(l, step_backward("K'", "K"), k, "Turned back into rows: \"%s\" has %s.", word_of(l, k / d),
-        show_grad("K", k));
+    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
+        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say(l, step_backward("S", "Q"), LARGEST,
+        "To the queries: each gets a term from every key. \"{row}\" gets {}.");
+    say(l, step_backward("S", "K'"), LARGEST,
+        "To the keys, which still stand as columns: the number farthest from 0 is {}.");
+    say(l, step_backward("K'", "K"), LARGEST, "Turned back into rows: \"{row}\" has {}.");
 }
 
 /* What came to the number of x that the lesson follows. */
 static void tell_x(Lesson *l) {
     const int64_t x = largest_grad("x"), most = largest_part();
     const char *word = word_of(l, x / l->options.size);
-    say(l, step_backward("V", "x"), x,
+    say(l, step_backward("V", "x"), LARGEST,
         "The first arrival. `V` was `x` times a matrix, and through this matrix the gradient "
-        "returns: %s for \"%s\". It is not yet the gradient of `x`: two more parts are to come.",
-        show_part("V", "x", x), word);
-    say(l, step_backward("V", "W_v"), largest_grad("W_v"),
-        "The matrix gets its gradient from every word, added up: %s is the number farthest from 0.",
-        show_grad("W_v", largest_grad("W_v")));
-    say(l, step_backward("K", "x"), x, "The second arrival, from `K`: %s.", show_part("K", "x", x));
-    say(l, step_addition("K", "x"), x,
-        "It is added to the first: %s. A program that wrote = in place of += would "
-        "now have lost what came from `V`.",
+        "returns: {part} for \"%s\". It is not yet the gradient of `x`: two more parts are to "
+        "come.",
+        word);
+    say(l, step_backward("V", "W_v"), LARGEST,
+        "The matrix gets its gradient from every word, added up: {} is the number farthest from "
+        "0.");
+    say(l, step_backward("K", "x"), LARGEST, "The second arrival, from `K`: {part}.");
+    say(l, step_addition("K", "x"), LARGEST,
+        "It is added to the first: %s. A program that wrote = in place of += would now have lost "
+        "what came from `V`.",
         show_sum(part_of("V", "x", x), part_of("K", "x", x),
                  number(lesson_part("V", "x", x) + lesson_part("K", "x", x))));
-    say(l, step_backward("K", "W_k"), largest_grad("W_k"),
-        "The matrix of the keys gets its own gradient: farthest from 0 is %s.",
-        show_grad("W_k", largest_grad("W_k")));
-    say(l, step_backward("Q", "x"), x, "The third arrival, from `Q`: %s.", show_part("Q", "x", x));
-    say(l, step_addition("Q", "x"), x,
-        "Now it is complete: %s. `x` changed the loss in three "
-        "ways, so its gradient is a sum of three parts.%s%s%s",
+    say(l, step_backward("K", "W_k"), LARGEST,
+        "The matrix of the keys gets its own gradient: farthest from 0 is {}.");
+    say(l, step_backward("Q", "x"), LARGEST, "The third arrival, from `Q`: {part}.");
+    say(l, step_addition("Q", "x"), LARGEST,
+        "Now it is complete: %s. `x` changed the loss in three ways, so its gradient is a sum of "
+        "three parts.%s%s%s",
         show_sum_of_uses(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
                          grad_of("x", x)),
         size_of_part(uses[most]) > 0 ? " Over the whole of `x`, most of it came through `" : "",
         size_of_part(uses[most]) > 0 ? uses[most] : "", size_of_part(uses[most]) > 0 ? "`." : "");
-    say(l, step_backward("Q", "W_q"), largest_grad("W_q"),
-        "And last the matrix of the queries: farthest from 0 is %s. Now everything that learns has "
-        "its gradient.",
-        show_grad("W_q", largest_grad("W_q")));
+    say(l, step_backward("Q", "W_q"), LARGEST,
+        "And last the matrix of the queries: farthest from 0 is {}. Now everything that learns "
+        "has its gradient.");
 }
 
 static void tell(Lesson *l) {

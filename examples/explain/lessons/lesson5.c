@@ -101,60 +101,51 @@ static void tell_split(Lesson *l, const char *name) {
     const char *heads = named(name, "_h");
     const int64_t last = (int64_t)(H - 1) * T * d;
     say(l, step_forward(split_name), 0,
-        "Each row of `%s` is cut into %d piece%s of %d number%s, a piece for each head. Nothing is "
-        "computed: the first piece still begins with %s.",
-        name, H, plural(H), d, plural(d), show_value(split_name, 0));
+        "Each row of `%s` is cut into %d piece%s of %d number%s, a piece for each head. Nothing "
+        "is computed: the first piece still begins with {}.",
+        name, H, plural(H), d, plural(d));
     say(l, step_forward(moved), 0,
-        "The pieces are sorted by heads in place of words. The first number is still %s.",
-        show_value(moved, 0));
+        "The pieces are sorted by heads in place of words. The first number is still {}.");
     say(l, step_forward(heads), last,
         "`%s` is a table for each head: head %d has the last %d column%s of `%s`, so its first "
-        "number is %s. Nothing was computed on the way.",
-        heads, H, d, plural(d), name, show_value(heads, last));
+        "number is {}. Nothing was computed on the way.",
+        heads, H, d, plural(d), name);
 }
 
 static void tell_projections(Lesson *l) {
     const int H = (int)l->options.heads, d = (int)l->options.size;
-    const int64_t q = largest_value("Q"), k = largest_value("K"), v = largest_value("V");
-    say(l, step_forward("Q"), q,
-        "`x` has a row of numbers for each word, and `W_q` makes its query of them, one matrix for all "
-        "heads at once: a row of `Q` has %d number%s, %d for each head. The one farthest from 0 is %s, of "
-        "\"%s\". linear is a product with the turned matrix, whose rows belong to the results.",
-        H * d, plural(H * d), d, show_value("Q", q), word_of(l, q / (H * d)));
+    say(l, step_forward("Q"), LARGEST,
+        "`x` has a row of numbers for each word, and `W_q` makes its query of them, one matrix "
+        "for all heads at once: a row of `Q` has %d number%s, %d for each head. The one farthest "
+        "from 0 is {}, of \"{row}\". linear is a product with the turned matrix, whose rows "
+        "belong to the results.",
+        H * d, plural(H * d), d);
     tell_split(l, "Q");
-    say(l, step_forward("K"), k, "The same for the keys: \"%s\" has %s.", word_of(l, k / (H * d)),
-        show_value("K", k));
+    say(l, step_forward("K"), LARGEST, "The same for the keys: \"{row}\" has {}.");
     tell_split(l, "K");
-    say(l, step_forward("V"), v, "And for the values: \"%s\" has %s.", word_of(l, v / (H * d)),
-        show_value("V", v));
+    say(l, step_forward("V"), LARGEST, "And for the values: \"{row}\" has {}.");
     tell_split(l, "V");
 }
 
 static void tell_heads(Lesson *l) {
-    const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
-    const int64_t s = largest_value("S"), a = largest_value("A"), y = largest_value("Y_h");
-    const int64_t D = largest_value("dropout(A)");
-    say(l, step_forward("K_h'"), 0, "In each head the keys stand as columns: %s stays the first.",
-        show_value("K_h'", 0));
-    say(l, step_forward("S"), s,
-        "Now each head compares its own queries with its own keys%s. The score farthest from 0 is "
-        "%s, in head %d, of \"%s\" with \"%s\".",
-        H > 1 ? ", and sees nothing of the other heads" : "", show_value("S", s),
-        (int)s / (T * T) + 1, word_of(l, s / T % T), word_of(l, s % T));
+    const int H = (int)l->options.heads, d = (int)l->options.size;
+    const int64_t s = largest_value("S");
+    say(l, step_forward("K_h'"), 0, "In each head the keys stand as columns: {} stays the first.");
+    say(l, step_forward("S"), LARGEST,
+        "Now each head compares its own queries with its own keys%s. The score farthest from 0 "
+        "is {}, in head {head}, of \"{row}\" with \"{column}\".",
+        H > 1 ? ", and sees nothing of the other heads" : "");
     say(l, step_forward("S / sqrt(d)"), s,
-        "Divided by sqrt(d), where d = %d is the size of one head: %s.", d,
-        show_scaled(lesson_scale(l), value_of("S", s), value_of("S / sqrt(d)", s)));
-    say(l, step_forward("A"), a,
-        "A softmax for each row of each head.%s Head %d is the most decided: \"%s\" gives \"%s\" "
-        "%s.",
-        l->options.causal ? " No word may look at a later one." : "", (int)a / (T * T) + 1,
-        word_of(l, a / T % T), word_of(l, a % T), show_value("A", a));
-    say(l, step_forward("dropout(A)"), D,
+        "Divided by sqrt(d), where d = %d is the size of one head: {becomes}.", d);
+    say(l, step_forward("A"), LARGEST,
+        "A softmax for each row of each head.%s Head {head} is the most decided: \"{row}\" gives "
+        "\"{column}\" {}.",
+        l->options.causal ? " No word may look at a later one." : "");
+    say(l, step_forward("dropout(A)"), LARGEST,
         "Each weight becomes 0 with probability %s, and the others are divided by %s%s.",
         show(l->options.dropout), show(1 - l->options.dropout), show_kept(l));
-    say(l, step_forward("Y_h"), y,
-        "Each head returns a mean of its own values: head %d gives %s for \"%s\".",
-        (int)y / (T * d) + 1, show_value("Y_h", y), word_of(l, y / d % T));
+    say(l, step_forward("Y_h"), LARGEST,
+        "Each head returns a mean of its own values: head {head} gives {} for \"{row}\".");
 }
 
 /* "1: 0.504 stays" */
@@ -166,26 +157,22 @@ static const char *stays(const char *number) {
 
 static void tell_merge(Lesson *l) {
     const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
-    const int64_t g = largest_value("gated"), y = largest_value("Y"), last = (int64_t)(H - 1) * d;
-    say(l, step_forward("gated"), g,
-        "Each head is multiplied by its gate. The gate of head %d is %s. A gate of 1 changes "
+    const int64_t g = largest_value("gated"), last = (int64_t)(H - 1) * d;
+    say(l, step_forward("gated"), LARGEST,
+        "Each head is multiplied by its gate. The gate of head {head} is %s. A gate of 1 changes "
         "nothing, but backward will tell what would happen if it changed.",
-        (int)g / (T * d) + 1,
         lesson_value("gate", g / (T * d)) == 1
             ? stays(show_value("gated", g))
             : show_times(value_of("gate", g / (T * d)), value_of("Y_h", g), value_of("gated", g)));
-    say(l, step_forward("heads"), 0, "The heads are sorted back into rows: %s is still the first.",
-        show_value("heads", 0));
-    say(l, step_forward("transposed"), 0, "By words again, in place of heads: first stands %s.",
-        show_value("transposed", 0));
+    say(l, step_forward("heads"), 0, "The heads are sorted back into rows: {} is still the first.");
+    say(l, step_forward("transposed"), 0, "By words again, in place of heads: first stands {}.");
     say(l, step_forward("Concat(heads)"), last,
-        "The outputs of all heads stand side by side, a row for each word: head %d begins with %s. "
-        "Nothing was computed on the way.",
-        H, show_value("Concat(heads)", last));
-    say(l, step_forward("Y"), y,
-        "`W_o` mixes the heads: only here numbers of different heads meet. The output farthest from "
-        "0 is %s, for \"%s\".",
-        show_value("Y", y), word_of(l, y / (H * d)));
+        "The outputs of all heads stand side by side, a row for each word: head %d begins with "
+        "{}. Nothing was computed on the way.",
+        H);
+    say(l, step_forward("Y"), LARGEST,
+        "`W_o` mixes the heads: only here numbers of different heads meet. The output farthest "
+        "from 0 is {}, for \"{row}\".");
 }
 
 /* ---- backward ---- */
@@ -202,87 +189,77 @@ static void tell_split_backward(Lesson *l, const char *name) {
 
 static void tell_gate(Lesson *l) {
     const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
-    const int64_t c = largest_grad("Concat(heads)"), o = largest_grad("W_o");
+    const int64_t c = largest_grad("Concat(heads)");
     const int64_t y = largest_grad("Y_h");
-    say(l, step_backward("Y", "Concat(heads)"), c,
-        "`W_o` has mixed the heads, so each number of a head gets a term from every number of the "
-        "output. Farthest from 0 is %s, for head %d and \"%s\".",
-        show_grad("Concat(heads)", c), (int)c % (H * d) / d + 1, word_of(l, c / (H * d)));
-    say(l, step_backward("Y", "W_o"), o,
+    say(l, step_backward("Y", "Concat(heads)"), LARGEST,
+        "`W_o` has mixed the heads, so each number of a head gets a term from every number of "
+        "the output. Farthest from 0 is {}, for head %d and \"{row}\".",
+        (int)c % (H * d) / d + 1);
+    say(l, step_backward("Y", "W_o"), LARGEST,
         "`W_o` was used for every word, so its gradient is a sum with a term from each.");
     say(l, step_backward("Concat(heads)", "transposed"), 0,
         "Backward through a move is the move back: each number returns to its head.");
     say(l, step_backward("transposed", "heads"), 0, "Sorted by heads again, in place of words.");
     say(l, step_backward("heads", "gated"), 0,
         "Each head has the gradients of its own output again. Nothing was computed on the way.");
-    say(l, step_backward("gated", "Y_h"), y,
+    say(l, step_backward("gated", "Y_h"), LARGEST,
         "The gate multiplied on the way, and multiplies on the way back: %s.",
         show_product(grad_of("gated", y), value_of("gate", y / (T * d)), grad_of("Y_h", y)));
     say(l, step_backward("gated", "gate"), 0,
-        "A gate multiplied every number of its head. So its gradient is a sum: each number of `Y_h` "
-        "times the gradient that arrives at its place, %s for head 1. Without the sign, this is the "
-        "importance of the head (Michel, Levy & Neubig 2019): how much the loss changes if the gate "
-        "changes a little.",
-        show_grad("gate", 0));
+        "A gate multiplied every number of its head. So its gradient is a sum: each number of "
+        "`Y_h` times the gradient that arrives at its place, {} for head 1. Without the sign, "
+        "this is the importance of the head (Michel, Levy & Neubig 2019): how much the loss "
+        "changes if the gate changes a little.");
 }
 
 static void tell_heads_backward(Lesson *l) {
-    const int T = (int)l->options.tokens;
-    const int64_t a = largest_visible_grad(used(l)), again = largest_grad("A"),
-                  v = largest_grad("V_h");
-    const int64_t s = largest_grad(scores(l)), z = largest_grad("S"), q = largest_grad("Q_h");
-    const int64_t column = largest_grad("K_h'"), k = largest_grad("K_h");
+    const int64_t a = largest_visible_grad(used(l));
     say(l, step_backward("Y_h", used(l)), a,
-        "In each head a row of the gradient meets a row of `V_h`: in head %d, \"%s\" with \"%s\", "
-        "this gives %s.",
-        (int)a / (T * T) + 1, word_of(l, a / T % T), word_of(l, a % T), show_grad(used(l), a));
-    say(l, step_backward("Y_h", "V_h"), v,
+        "In each head a row of the gradient meets a row of `V_h`: in head {head}, \"{row}\" with "
+        "\"{column}\", this gives {}.");
+    say(l, step_backward("Y_h", "V_h"), LARGEST,
         "And the values get the gradients of the words that looked at them, times their weights; "
         "no other head takes part.");
-    say(l, step_backward("dropout(A)", "A"), again,
+    say(l, step_backward("dropout(A)", "A"), LARGEST,
         "A weight that was dropped gets exactly 0; the others are divided by %s%s.",
         show(1 - l->options.dropout), show_kept_grad(l));
-    say(l, step_backward("A", scores(l)), s,
-        "The weight, times how far its `dA` is above the weighted mean of its row, the sum of `A` x "
-        "`dA`: %s, in head %d.",
-        show_slope("A", scores(l), s), (int)s / (T * T) + 1);
-    say(l, step_backward("S / sqrt(d)", "S"), z,
-        "Divided by sqrt(d) on the way, divided by it on the way back: %s.",
-        show_scaled(lesson_scale(l), grad_of("S / sqrt(d)", z), grad_of("S", z)));
-    say(l, step_backward("S", "Q_h"), q,
+    say(l, step_backward("A", scores(l)), LARGEST,
+        "The weight, times how far its `dA` is above the weighted mean of its row, the sum of "
+        "`A` x `dA`: {slope}, in head {head}.");
+    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
+        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say(l, step_backward("S", "Q_h"), LARGEST,
         "A query gets a term from each key that it may see, all of them in its own head.");
-    say(l, step_backward("S", "K_h'"), column,
+    say(l, step_backward("S", "K_h'"), LARGEST,
         "A key gets a term from each query that may see it. The keys still stand as columns.");
-    say(l, step_backward("K_h'", "K_h"), k, "Turned back into rows.");
+    say(l, step_backward("K_h'", "K_h"), LARGEST, "Turned back into rows.");
 }
 
 /* The number of x that gets most. */
 static void tell_x(Lesson *l) {
-    const int64_t x = largest_grad("x"), v = largest_grad("W_v"), k = largest_grad("W_k");
-    const int64_t q = largest_grad("W_q");
+    const int64_t x = largest_grad("x");
     const char *word = word_of(l, x / INPUT);
     tell_split_backward(l, "V");
-    say(l, step_backward("V", "x"), x,
-        "The first part of the gradient of `x`, from the values of all heads: %s for \"%s\".",
-        show_part("V", "x", x), word);
-    say(l, step_backward("V", "W_v"), v,
-        "`W_v` gets a term from each word. Its rows belong to the heads, as the columns of `V` do.");
+    say(l, step_backward("V", "x"), LARGEST,
+        "The first part of the gradient of `x`, from the values of all heads: {part} for \"%s\".",
+        word);
+    say(l, step_backward("V", "W_v"), LARGEST,
+        "`W_v` gets a term from each word. Its rows belong to the heads, as the columns of `V` "
+        "do.");
     tell_split_backward(l, "K");
-    say(l, step_backward("K", "x"), x, "The second part, from the keys: %s.",
-        show_part("K", "x", x));
-    say(l, step_addition("K", "x"), x, "Added: %s.",
+    say(l, step_backward("K", "x"), LARGEST, "The second part, from the keys: {part}.");
+    say(l, step_addition("K", "x"), LARGEST, "Added: %s.",
         show_sum(part_of("V", "x", x), part_of("K", "x", x),
                  number(lesson_part("V", "x", x) + lesson_part("K", "x", x))));
-    say(l, step_backward("K", "W_k"), k, "As in `W_v`: a term from each word.");
+    say(l, step_backward("K", "W_k"), LARGEST, "As in `W_v`: a term from each word.");
     tell_split_backward(l, "Q");
-    say(l, step_backward("Q", "x"), x, "The third part, from the queries: %s.",
-        show_part("Q", "x", x));
-    say(l, step_addition("Q", "x"), x,
-        "Complete: %s. All heads read the same `x`, and all of them, in three "
-        "ways, are in this sum.",
+    say(l, step_backward("Q", "x"), LARGEST, "The third part, from the queries: {part}.");
+    say(l, step_addition("Q", "x"), LARGEST,
+        "Complete: %s. All heads read the same `x`, and all of them, in three ways, are in this "
+        "sum.",
         show_sum_of_3(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
                       grad_of("x", x)));
-    say(l, step_backward("Q", "W_q"), q,
+    say(l, step_backward("Q", "W_q"), LARGEST,
         "And last the matrix of the queries. Now everything that learns has its gradient.");
 }
 

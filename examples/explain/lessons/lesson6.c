@@ -117,141 +117,114 @@ static void begin(Lesson *l) {
 }
 
 static void tell_dot_product(Lesson *l) {
-    const int64_t T = l->options.tokens, q = largest_value("queries"), s = largest_value("scores");
-    const int64_t a = largest_value("attention_weights");
-    say(l, step_forward("queries"), q,
-        "For each word of `x` the model should return the next one, and for the last word the first. "
-        "So it must learn to look one place on. `W_q` is a parameter, a table of numbers that "
-        "learns, and makes a query of each word: one number for \"%s\" is %s.",
-        word_of(l, q / E), show_value("queries", q));
+    say(l, step_forward("queries"), LARGEST,
+        "For each word of `x` the model should return the next one, and for the last word the "
+        "first. So it must learn to look one place on. `W_q` is a parameter, a table of numbers "
+        "that learns, and makes a query of each word: one number for \"{row}\" is {}.");
     say(l, step_forward("keys'"), 0,
-        "The words themselves are the keys, without a matrix. They stand as columns: %s is the "
-        "first number.",
-        show_value("keys'", 0));
-    say(l, step_forward("scores"), s,
-        "Each query times each key: farthest from 0 is %s, of \"%s\" with \"%s\".",
-        show_value("scores", s), word_of(l, s / T), word_of(l, s % T));
-    say(l, step_forward("attention_weights"), a,
-        "This line first divides the scores by sqrt(d), then takes the softmax of each row; no key "
-        "is masked. \"%s\" gives \"%s\" %s; "
-        "right would be all of it to the next word.",
-        word_of(l, a / T), word_of(l, a % T), show_value("attention_weights", a));
+        "The words themselves are the keys, without a matrix. They stand as columns: {} is the "
+        "first number.");
+    say(l, step_forward("scores"), LARGEST,
+        "Each query times each key: farthest from 0 is {}, of \"{row}\" with \"{column}\".");
+    say(l, step_forward("attention_weights"), LARGEST,
+        "This line first divides the scores by sqrt(d), then takes the softmax of each row; no "
+        "key is masked. \"{row}\" gives \"{column}\" {}; right would be all of it to the next "
+        "word.");
 }
 
 static void tell_additive(Lesson *l) {
-    const int64_t T = l->options.tokens, q = largest_value("queries"), k = largest_value("keys");
-    const int64_t sum = largest_value("q + k"), s = largest_value("scores");
-    const int64_t w = largest_value("w_v features"), a = largest_value("attention_weights");
+    const int64_t T = l->options.tokens;
+    const int64_t sum = largest_value("q + k");
     const char *pairs = "A small network computes the scores.";
-    say(l, step_forward("queries"), q,
-        "For each word of `x` the model should return the next one, and for the last word the first. "
-        "So it must learn to look one place on. `W_q` is a parameter, a table of numbers that "
-        "learns, and makes a query of each word: one number for \"%s\" is %s.",
-        word_of(l, q / E), show_value("queries", q));
-    say(l, step_forward("keys"), k,
-        "And `W_k` makes the keys. It began %d times too large: one number "
-        "for \"%s\" is %s.",
-        STEEP, word_of(l, k / E), show_value("keys", k));
+    say(l, step_forward("queries"), LARGEST,
+        "For each word of `x` the model should return the next one, and for the last word the "
+        "first. So it must learn to look one place on. `W_q` is a parameter, a table of numbers "
+        "that learns, and makes a query of each word: one number for \"{row}\" is {}.");
+    say(l, step_forward("keys"), LARGEST,
+        "And `W_k` makes the keys. It began %d times too large: one number for \"{row}\" is {}.",
+        STEEP);
     say(l, step_forward("queries (1, T, 1, E)"), 0,
-        "%s For that every query must meet every key: the queries get a dimension more, %s stays.",
-        pairs, show_value("queries (1, T, 1, E)", 0));
-    say(l, step_forward("keys (1, 1, T, E)"), 0, "So do the keys: %s stays.",
-        show_value("keys (1, 1, T, E)", 0));
-    say(l, step_forward("q + k"), sum,
-        "Each query plus each key, number by number: farthest from 0 is %s, of \"%s\" with \"%s\".",
-        show_value("q + k", sum), word_of(l, sum / (T * E)), word_of(l, sum / E % T));
+        "%s For that every query must meet every key: the queries get a dimension more, {} stays.",
+        pairs);
+    say(l, step_forward("keys (1, 1, T, E)"), 0, "So do the keys: {} stays.");
+    say(l, step_forward("q + k"), LARGEST,
+        "Each query plus each key, number by number: farthest from 0 is {}, of \"%s\" with "
+        "\"{row}\".",
+        word_of(l, sum / (T * E)));
     say(l, step_forward("features"), sum,
-        "The tanh of it, between -1 and 1: %s becomes %s. Far from 0, tanh is flat.",
-        show_value("q + k", sum), show_value("features", sum));
-    say(l, step_forward("w_v features"), w,
-        "`w_v` makes one score of each %d numbers: farthest from 0 is %s.", E,
-        show_value("w_v features", w));
-    say(l, step_forward("scores"), s,
-        "As a table, a row for each query and a column for each key: \"%s\" with \"%s\" has %s.",
-        word_of(l, s / T), word_of(l, s % T), show_value("scores", s));
-    say(l, step_forward("attention_weights"), a,
-        "Softmax makes weights of each row: \"%s\" gives \"%s\" %s; right would be all of it to the "
-        "next word.",
-        word_of(l, a / T), word_of(l, a % T), show_value("attention_weights", a));
+        "The tanh of it, between -1 and 1: %s becomes {}. Far from 0, tanh is flat.",
+        show_value("q + k", sum));
+    say(l, step_forward("w_v features"), LARGEST,
+        "`w_v` makes one score of each %d numbers: farthest from 0 is {}.", E);
+    say(l, step_forward("scores"), LARGEST,
+        "As a table, a row for each query and a column for each key: \"{row}\" with \"{column}\" "
+        "has {}.");
+    say(l, step_forward("attention_weights"), LARGEST,
+        "Softmax makes weights of each row: \"{row}\" gives \"{column}\" {}; right would be all "
+        "of it to the next word.");
 }
 
 static void tell_forward(Lesson *l) {
-    const int64_t o = largest_value("output"), z = largest_value("P"), y = largest_value("Y");
-    const int64_t h = largest_value("relu(P)"), negative = count_negative("P");
+    const int64_t negative = count_negative("P");
     if (l->options.additive) tell_additive(l);
     else tell_dot_product(l);
-    say(l, step_forward("output"), o,
-        "The mean of the words, each counted with its weight: for \"%s\" one number is %s.",
-        word_of(l, o / E), show_value("output", o));
-    say(l, step_forward("P"), z,
-        "A first layer: times `W_1`, plus the bias `b_1`. Farthest from 0 is %s.",
-        show_value("P", z));
-    say(l, step_forward("relu(P)"), h,
-        "`relu(P)`, the rectified linear unit, keeps what is positive and makes the "
-        "rest 0: %d of %d numbers %s negative here. The largest number that stays is %s.",
-        (int)negative, (int)size_of("P"), negative == 1 ? "is" : "are", show_value("relu(P)", h));
-    say(l, step_forward("Y"), y,
-        "A second layer makes the answer, as large as a word again: farthest from 0 is %s.",
-        show_value("Y", y));
+    say(l, step_forward("output"), LARGEST,
+        "The mean of the words, each counted with its weight: for \"{row}\" one number is {}.");
+    say(l, step_forward("P"), LARGEST,
+        "A first layer: times `W_1`, plus the bias `b_1`. Farthest from 0 is {}.");
+    say(l, step_forward("relu(P)"), LARGEST,
+        "`relu(P)`, the rectified linear unit, keeps what is positive and makes the rest 0: %d "
+        "of %d numbers %s negative here. The largest number that stays is {}.",
+        (int)negative, (int)size_of("P"), negative == 1 ? "is" : "are");
+    say(l, step_forward("Y"), LARGEST,
+        "A second layer makes the answer, as large as a word again: farthest from 0 is {}.");
     say_loss(l, "the next word, for each word of `x`");
 }
 
 static void tell_layers_backward(Lesson *l) {
-    const int64_t h = largest_grad("relu(P)"), w = largest_grad("W_2.weight");
-    const int64_t b = largest_grad("W_2.bias"), z = largest_grad("P"), o = largest_grad("output");
-    const int64_t w_1 = largest_grad("W_1.weight"), b_1 = largest_grad("W_1.bias");
     const int still = rows_without_gradient();
     say_loss_backward(l, "Y");
-    say(l, step_backward("Y", "relu(P)"), h,
-        "Back through the second layer: farthest from 0 is %s, for \"%s\".",
-        show_grad("relu(P)", h), word_of(l, h / HIDDEN));
-    say(l, step_backward("Y", "W_2.weight"), w,
-        "The first parameter that gets its gradient: each of its numbers was used for every word, "
-        "and gets a term from each. Farthest from 0 is %s.",
-        show_grad("W_2.weight", w));
-    say(l, step_backward("Y", "W_2.bias"), b,
-        "The bias was added to every word, so its gradient is the sum of a column of `dY`: %s.",
-        show_grad("W_2.bias", b));
-    say(l, step_backward("relu(P)", "P"), z,
-        "Where `P` is negative, relu is flat: a small change of `P` changes nothing, and the gradient "
-        "is exactly 0. Elsewhere it passes unchanged: %s is the one farthest from 0.",
-        show_grad("P", z));
-    say(l, step_backward("P", "output"), o,
-        "Back through the first layer, to the attention: farthest from 0 is %s.",
-        show_grad("output", o));
+    say(l, step_backward("Y", "relu(P)"), LARGEST,
+        "Back through the second layer: farthest from 0 is {}, for \"{row}\".");
+    say(l, step_backward("Y", "W_2.weight"), LARGEST,
+        "The first parameter that gets its gradient: each of its numbers was used for every "
+        "word, and gets a term from each. Farthest from 0 is {}.");
+    say(l, step_backward("Y", "W_2.bias"), LARGEST,
+        "The bias was added to every word, so its gradient is the sum of a column of `dY`: {}.");
+    say(l, step_backward("relu(P)", "P"), LARGEST,
+        "Where `P` is negative, relu is flat: a small change of `P` changes nothing, and the "
+        "gradient is exactly 0. Elsewhere it passes unchanged: {} is the one farthest from 0.");
+    say(l, step_backward("P", "output"), LARGEST,
+        "Back through the first layer, to the attention: farthest from 0 is {}.");
     if (still > 0)
-        say(l, step_backward("P", "W_1.weight"), w_1,
+        say(l, step_backward("P", "W_1.weight"), LARGEST,
             "A term from each word. But %d of %d rows get%s exactly 0: in the column of `dP` all "
-            "numbers are 0, so nothing is learned there in this step. Farthest from 0 is %s.",
-            still, HIDDEN, still == 1 ? "s" : "", show_grad("W_1.weight", w_1));
+            "numbers are 0, so nothing is learned there in this step. Farthest from 0 is {}.",
+            still, HIDDEN, still == 1 ? "s" : "");
     else
-        say(l, step_backward("P", "W_1.weight"), w_1,
-            "A term from each word, as before. Every row gets a gradient; farthest from 0 is %s.",
-            show_grad("W_1.weight", w_1));
-    say(l, step_backward("P", "W_1.bias"), b_1, "The sum of a column of `dP`: %s.",
-        show_grad("W_1.bias", b_1));
+        say(l, step_backward("P", "W_1.weight"), LARGEST,
+            "A term from each word, as before. Every row gets a gradient; farthest from 0 is {}.");
+    say(l, step_backward("P", "W_1.bias"), LARGEST, "The sum of a column of `dP`: {}.");
 }
 
 static void tell_attention_backward(Lesson *l) {
-    const int64_t T = l->options.tokens, a = largest_grad("attention_weights");
+    const int64_t T = l->options.tokens;
     const int64_t s = largest_grad("scores");
     const char *word = word_of(l, s / T);
     const char *other = word_of(l, s % T);
     const double slope = lesson_grad("scores", s);
-    say(l, step_backward("output", "attention_weights"), a,
-        "To the weights: the gradient of an output meets a word. \"%s\" with \"%s\" gets %s. The "
-        "words `x` are data, and get no gradient.",
-        word_of(l, a / T), word_of(l, a % T), show_grad("attention_weights", a));
+    say(l, step_backward("output", "attention_weights"), LARGEST,
+        "To the weights: the gradient of an output meets a word. \"{row}\" with \"{column}\" "
+        "gets {}. The words `x` are data, and get no gradient.");
     if (slope == 0)
-        say(l, step_backward("attention_weights", "scores"), s,
-            "Through softmax no gradient arrives in this step: all are %s.",
-            show_grad("scores", s));
+        say(l, step_backward("attention_weights", "scores"), LARGEST,
+            "Through softmax no gradient arrives in this step: all are {}.");
     else
-        say(l, step_backward("attention_weights", "scores"), s,
-            "Through softmax%s: %s for the score of \"%s\" with \"%s\", so \"%s\" should give it %s "
+        say(l, step_backward("attention_weights", "scores"), LARGEST,
+            "Through softmax%s: {} for the score of \"%s\" with \"%s\", so \"%s\" should give it %s "
             "attention.",
-            l->options.additive ? "" : ", which divided by sqrt(d), too", show_grad("scores", s),
-            word, other, word, slope > 0 ? "less" : "more");
+            l->options.additive ? "" : ", which divided by sqrt(d), too", word, other, word,
+            slope > 0 ? "less" : "more");
 }
 
 /* How many numbers of tanh are so flat that the derivative is less than a hundredth. */
@@ -263,59 +236,48 @@ static int64_t count_flat(void) {
 }
 
 static void tell_additive_backward(Lesson *l) {
-    const int64_t w = largest_grad("w_v features"), f = largest_grad("features");
-    const int64_t v = largest_grad("w_v.weight"), s = largest_grad("q + k");
-    const int64_t k = largest_grad("keys"), q = largest_grad("queries");
-    const int64_t w_k = largest_grad("W_k.weight");
-    say(l, step_backward("scores", "w_v features"), w,
-        "The scores were only moved, and so are their gradients: %s stays.",
-        show_grad("w_v features", w));
-    say(l, step_backward("w_v features", "features"), f,
+    say(l, step_backward("scores", "w_v features"), LARGEST,
+        "The scores were only moved, and so are their gradients: {} stays.");
+    say(l, step_backward("w_v features", "features"), LARGEST,
         "Each score was a sum over %d numbers, times `w_v`; with these factors the gradient "
-        "comes back: %s.",
-        E, show_grad("features", f));
-    say(l, step_backward("w_v features", "w_v.weight"), v,
-        "The parameter gets a term from each pair of words: farthest from 0 is %s.",
-        show_grad("w_v.weight", v));
-    say(l, step_backward("features", "q + k"), s,
+        "comes back: {}.",
+        E);
+    say(l, step_backward("w_v features", "w_v.weight"), LARGEST,
+        "The parameter gets a term from each pair of words: farthest from 0 is {}.");
+    say(l, step_backward("features", "q + k"), LARGEST,
         "The derivative of tanh is 1 minus its square. In %d of %d places this is less than a "
         "hundredth: there tanh is flat, and almost nothing gets through. The largest gradient "
-        "that is left is %s.",
-        (int)count_flat(), (int)size_of("features"), show_grad("q + k", s));
-    say(l, step_backward("q + k", "queries (1, T, 1, E)"), largest_grad("queries (1, T, 1, E)"),
-        "A query was added to every key, so it gets a sum over the keys: farthest from 0 is %s.",
-        show_grad("queries (1, T, 1, E)", largest_grad("queries (1, T, 1, E)")));
-    say(l, step_backward("q + k", "keys (1, 1, T, E)"), largest_grad("keys (1, 1, T, E)"),
-        "And a key gets a sum over the queries: farthest from 0 is %s.",
-        show_grad("keys (1, 1, T, E)", largest_grad("keys (1, 1, T, E)")));
-    say(l, step_backward("keys (1, 1, T, E)", "keys"), k,
-        "Without the dimension more, the same numbers: %s is one.", show_grad("keys", k));
-    say(l, step_backward("queries (1, T, 1, E)", "queries"), q,
-        "The same for the queries: %s is one.", show_grad("queries", q));
-    say(l, step_backward("keys", "W_k.weight"), w_k,
+        "that is left is {}.",
+        (int)count_flat(), (int)size_of("features"));
+    say(l, step_backward("q + k", "queries (1, T, 1, E)"), LARGEST,
+        "A query was added to every key, so it gets a sum over the keys: farthest from 0 is {}.");
+    say(l, step_backward("q + k", "keys (1, 1, T, E)"), LARGEST,
+        "And a key gets a sum over the queries: farthest from 0 is {}.");
+    say(l, step_backward("keys (1, 1, T, E)", "keys"), LARGEST,
+        "Without the dimension more, the same numbers: {} is one.");
+    say(l, step_backward("queries (1, T, 1, E)", "queries"), LARGEST,
+        "The same for the queries: {} is one.");
+    say(l, step_backward("keys", "W_k.weight"), LARGEST,
         "The matrix of the keys, which is too large, gets its gradient through what tanh has let "
-        "pass: farthest from 0 is %s.",
-        show_grad("W_k.weight", w_k));
+        "pass: farthest from 0 is {}.");
 }
 
 static void tell(Lesson *l) {
-    const int64_t w = largest_grad("W_q.weight"), q = largest_grad("queries");
     tell_forward(l);
     tell_layers_backward(l);
     tell_attention_backward(l);
     if (l->options.additive) tell_additive_backward(l);
     else
-        say(l, step_backward("scores", "queries"), q,
-            "To the queries: \"%s\" gets %s. The keys are data here, and get nothing.",
-            word_of(l, q / E), show_grad("queries", q));
-    say(l, step_backward("queries", "W_q.weight"), w,
-        "The last parameter: farthest from 0 is %s. Now every parameter has its gradient. All of it, with an engine of your own: examples/exercises/students/attention.c.",
-        show_grad("W_q.weight", w));
+        say(l, step_backward("scores", "queries"), LARGEST,
+            "To the queries: \"{row}\" gets {}. The keys are data here, and get nothing.");
+    say(l, step_backward("queries", "W_q.weight"), LARGEST,
+        "The last parameter: farthest from 0 is {}. Now every parameter has its gradient. All of "
+        "it, with an engine of your own: examples/exercises/students/attention.c.");
     say(l, step_twice(), 0,
         "In lesson 1 a number that is used 12 times got 12 terms, added. Backward adds, since it "
-        "cannot know where one use ends and another run begins: two batches, backward each and then "
-        "one step, are one batch of both. A loop that wants the gradient of this run alone has to "
-        "zero before it.");
+        "cannot know where one use ends and another run begins: two batches, backward each and "
+        "then one step, are one batch of both. A loop that wants the gradient of this run alone "
+        "has to zero before it.");
 }
 
 static void ask_twice(Lesson *l) {

@@ -113,18 +113,18 @@ double lesson_part(const char *made, const char *input, int64_t i) {
 /* Clearly larger: of equal numbers, which rounding makes different, the first is chosen. */
 static bool is_larger(double a, double b) { return a > b + 1e-6 * fabs(b); }
 
-int64_t largest_value(const char *name) {
+static int64_t largest_of(const Tensor *x) {
     int64_t most = 0;
-    for (int64_t i = 1; i < size_of(name); i++)
-        if (is_larger(fabs(lesson_value(name, i)), fabs(lesson_value(name, most)))) most = i;
+    for (int64_t i = 1; x && i < tensor_numel(x); i++)
+        if (is_larger(fabs(lesson_element(x, i)), fabs(lesson_element(x, most)))) most = i;
     return most;
 }
 
+int64_t largest_value(const char *name) { return largest_of(tensor_on_tape(name)); }
+
 int64_t largest_grad(const char *name) {
-    int64_t most = 0;
-    for (int64_t i = 1; i < size_of(name); i++)
-        if (is_larger(fabs(lesson_grad(name, i)), fabs(lesson_grad(name, most)))) most = i;
-    return most;
+    const Tensor *x = tensor_on_tape(name);
+    return largest_of(x ? x->grad : NULL);
 }
 
 int64_t largest_visible_grad(const char *name) {
@@ -237,9 +237,55 @@ static void write_wrong_text(const Lesson *l) {
     json_write_string(l->json, text);
 }
 
+/* What a mark of a text stands for: see tell.h. x: what the step makes, or gives a gradient. */
+static const char *shown_for(const Lesson *l, Step at, const Tensor *x, int64_t look,
+                             const char *mark) {
+    TapeLine line = {.op = ""};
+    tape_line(at.line, &line);
+    const bool forward = at.kind == 'f';
+    const char *name = x->name, *made = line.out->name;
+    const int64_t rows = rows_of(name), columns = columns_of(name);
+    if (strncmp(mark, "row}", 4) == 0) return word_of(l, look / columns % rows);
+    if (strncmp(mark, "column}", 7) == 0) return word_of(l, look % columns);
+    if (strncmp(mark, "head}", 5) == 0) return show((double)(look / columns / rows + 1));
+    if (strncmp(mark, "part}", 5) == 0) return show_part(made, name, look);
+    if (strncmp(mark, "slope}", 6) == 0) return show_slope(made, name, look);
+    if (*mark == '}') return forward ? show_value(name, look) : show_grad(name, look);
+    const char *read = line.in[0]->name; /* becomes */
+    const Number from = forward ? value_of(read, look) : grad_of(made, look);
+    const Number to = forward ? value_of(name, look) : grad_of(name, look);
+    if (strcmp(line.op, "square") == 0) return show_square(from, to);
+    return show_scaled(line.number, from, to);
+}
+
+/* The format in which the marks are what they stand for. */
+static void put_marks(const Lesson *l, Step at, const Tensor *x, int64_t look, const char *text,
+                      char format[TEXT]) {
+    char *to = format;
+    for (; *text && to < format + TEXT - 2; text++) {
+        const bool is_mark = *text == '{';
+        const char *shown = is_mark ? shown_for(l, at, x, look, text + 1) : text;
+        for (; is_mark && *shown && to < format + TEXT - 2; shown++) {
+            if (*shown == '%') *to++ = '%';
+            *to++ = *shown;
+        }
+        if (is_mark) text = strchr(text, '}');
+        else *to++ = *text;
+    }
+    *to = '\0';
+}
+
 void say(Lesson *l, Step at, int64_t look, const char *text, ...) {
+    char format[TEXT];
     va_list arguments;
+    TapeLine line;
     if (!at.kind) return;
+    if (strchr("fba", at.kind) && tape_line(at.line, &line)) {
+        const Tensor *x = at.kind == 'f' ? line.out : line.in[at.input];
+        if (look == LARGEST) look = largest_of(at.kind == 'f' ? x : x->grad);
+        put_marks(l, at, x, look, text, format);
+        text = format;
+    }
     begin_item(l);
     putc('{', l->json);
     write_at(l, at);
@@ -253,35 +299,32 @@ void say(Lesson *l, Step at, int64_t look, const char *text, ...) {
 
 void say_loss(Lesson *l, const char *target) {
     const int64_t most = largest_value("E");
-    say(l, step_forward("E"), most,
-        "`T` is %s, and `E` is how far the output is off. The largest error is %s.", target,
-        show_value("E", most));
+    say(l, step_forward("E"), LARGEST,
+        "`T` is %s, and `E` is how far the output is off. The largest error is {}.", target);
     say(l, step_forward("E^2"), most,
-        "Squared, so that too much and too little both count, and a large error counts most: %s.",
-        show_square(value_of("E", most), value_of("E^2", most)));
-    say(l, step_forward("loss"), 0, "The sum of all squares is the loss: %s.",
-        show_value("loss", 0));
+        "Squared, so that too much and too little both count, and a large error counts most: "
+        "{becomes}.");
+    say(l, step_forward("loss"), 0, "The sum of all squares is the loss: {}.");
 }
 
 void say_loss_backward(Lesson *l, const char *y) {
     const int64_t most = largest_grad("E");
     const char *example = tensor_on_tape("Y") ? "Y" : "V";
     say(l, step_start(), 0,
-        "The loss changes exactly as fast as itself: 1. Backward begins here; `d%s` stands for the "
-        "gradient of the loss by `%s`, how fast the loss changes with each of its numbers.",
+        "The loss changes exactly as fast as itself: 1. Backward begins here; `d%s` stands for "
+        "the gradient of the loss by `%s`, how fast the loss changes with each of its numbers.",
         example, example);
     say(l, step_backward("loss", "E^2"), most, "A sum gives each of its terms the same: 1.");
     say(l, step_backward("loss", "counted"), most, "A sum gives each of its terms the same: 1.");
     say(l, step_backward("counted", "E^2"), most,
-        "Where a row counts, its gradient passes, %s; the row of [pad] gets 0.",
-        show_part("counted", "E^2", most));
-    say(l, step_backward("E^2", "E"), most,
+        "Where a row counts, its gradient passes, {part}; the row of [pad] gets 0.");
+    say(l, step_backward("E^2", "E"), LARGEST,
         "The derivative of a square is twice what was squared: %s.",
         show_product(number(2), value_of("E", most), grad_of("E", most)));
     say(l, step_backward("E", y), most,
-        "`E` is `%s` minus `T`, so the gradient passes unchanged: %s stays %s. `T` is data and gets "
-        "none.",
-        y, show_grad("E", most), show_part("E", y, most));
+        "`E` is `%s` minus `T`, so the gradient passes unchanged: %s stays {part}. `T` is data "
+        "and gets none.",
+        y, show_grad("E", most));
 }
 
 static const char *after_colon(const char *equation) {

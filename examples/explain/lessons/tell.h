@@ -77,8 +77,15 @@ void pull(Lesson *l, const char *scores, int64_t cell);
 /* A bet, which its step settles. The options end with NULL; answer: the index of the right one. */
 TELLS(5, 6)
 void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask, ...);
-/* The text of a step. look: the element of its result that is worked out at first. Call it in the
- * order of the steps. */
+/* The text of a step. look: the element of its result that is worked out at first; LARGEST: the
+ * one farthest from 0. Call it in the order of the steps. In the text stands
+ *
+ *     {}                        the number that is looked at: of a result, or of a gradient
+ *     {part}                    what the line adds to this gradient
+ *     {row}, {column}, {head}   where it stands: two words, and a number from 1 on
+ *     {becomes}                 "1.5 becomes 3", of a line that squares or scales
+ *     {slope}                   show_slope, of a softmax */
+enum { LARGEST = -1 };
 TELLS(4, 5) void say(Lesson *l, Step at, int64_t look, const char *text, ...);
 /* Three steps forward and four back that all lessons share, told shortly. target: what T is; y:
  * what E is made of. */
