@@ -95,41 +95,37 @@ static char *read_file(const char *path) {
     return NULL;
 }
 
-/* The tape as a tree, whose strings are in copy, a copy of the text; NULL and an error if the text
- * is no tape. Errors begin with the name of the file. */
-static Json *read_tape(const char *path, char *copy) {
-    Json *tree = json_read(copy);
-    if (tree && check_tape(tree)) return tree;
-    free(tree);
+/* Is this text a tape? Errors begin with the name of the file. */
+static bool is_tape(const char *path, const char *tape) {
     char sentence[512];
+    char *copy = strdup(tape); /* reading overwrites it */
+    Json *tree = copy ? json_read(copy) : tensor_fail("out of memory");
+    const bool fits = tree && check_tape(tree);
+    free(tree);
+    free(copy);
+    if (fits) return true;
     snprintf(sentence, sizeof sentence, "%s: %s", path, tensor_error());
     tensor_clear_error();
     return tensor_fail("%s", sentence);
 }
 
 /* The data of the page, which the caller frees. */
-static char *tape_as_json(const char *path, const char *tape, const Json *read) {
+static char *tape_as_json(const char *path, const char *tape) {
     const char *slash = strrchr(path, '/');
     const Recording recording = {.title = slash ? slash + 1 : path,
                                  .idea = "The tape of a program, forward and backward.",
                                  .command = "build/explain --tape FILE.json",
                                  .columns = "",
-                                 .tape = tape,
-                                 .read = read};
+                                 .tape = tape};
     return recording_as_json(&recording);
 }
 
 static void make_page_of_tape(void) {
     if (!tensor_can_write_file(page_file)) return;
     char *tape = read_file(tape_file);
-    char *copy = tape ? strdup(tape) : NULL; /* reading overwrites it */
-    if (tape && !copy) tensor_fail("out of memory");
-    Json *read = copy ? read_tape(tape_file, copy) : NULL;
-    char *json = read ? tape_as_json(tape_file, tape, read) : NULL;
+    char *json = tape && is_tape(tape_file, tape) ? tape_as_json(tape_file, tape) : NULL;
     write_page(&(Page){.json = json}, tape_file);
     free(json);
-    free(read);
-    free(copy);
     free(tape);
 }
 

@@ -292,7 +292,7 @@ function list_models(f,    i, part, before) {
 # ---- the tables -------------------------------------------------------------------------------------------------
 
 function in_quotes(text) {
-    if (index(text, "</")) fail("a page cannot hold </: " text)
+    if (text ~ /<[\/!]/) fail("a page cannot hold </ or <!: " text)
     gsub(/\\/, "\\\\", text)
     gsub(/"/, "\\\"", text)
     return "\"" text "\""
@@ -326,7 +326,7 @@ END {
     added = named("", "accumulate")
     print "/* What the page shows beside a step: cut out of the sources by examples/explain/cut.awk. */"
     print "#include \"examples/explain/page/program.h\"\n\n#include <stddef.h>\n"
-    print "const Source program_sources[] = {"
+    print "const SourceText program_sources[] = {"
     for (i = 0; i < pieces; i++) print_piece(i)
     printf "    {0}};\nconst int program_num_sources = %d;\nbool program_shown[%d];\n", pieces, pieces
     printf "const int program_unbroadcast = %d, program_accumulate = %d;\n", undo, added

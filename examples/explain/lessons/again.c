@@ -448,8 +448,5 @@ char *again_as_json(int lesson, char part, uint64_t seed) {
         again_write(file, questions, n);
         fprintf(file, "}\n");
     }
-    data_close(file, json);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    return data_close(file, json);
 }

@@ -38,24 +38,15 @@ void experiment_line(Experiment *x, const char *line, const char *why) {
     algebra_add(&x->algebra, line, why);
 }
 
-/* Writes ,"key":["a","b"] */
-static void write_names(FILE *file, const char *key, char (*names)[32], int n) {
-    fprintf(file, ",\"%s\":[", key);
-    for (int i = 0; i < n; i++) {
-        if (i > 0) putc(',', file);
-        json_write_string(file, names[i]);
-    }
-    putc(']', file);
-}
-
 static void write_head(const Experiment *x, bool is_first) {
     fprintf(x->file, "%s\n{\"at\":\"%s\"", is_first ? "" : ",", x->at);
     json_write_member(x->file, "title", x->kind->title);
     json_write_member(x->file, "lead", x->lead);
     json_write_member(x->file, "knob", x->knob);
-    fprintf(x->file, ",\"start\":%d", x->start);
-    write_names(x->file, "rows", (char(*)[32])x->row, x->rows);
-    write_names(x->file, "columns", (char(*)[32])x->column, x->columns);
+    fprintf(x->file, ",\"start\":%d,\"rows\":", x->start);
+    json_write_texts(x->file, *x->row, sizeof *x->row, x->rows);
+    fprintf(x->file, ",\"columns\":");
+    json_write_texts(x->file, *x->column, sizeof *x->column, x->columns);
     json_write_member(x->file, "kinds", x->kinds);
     algebra_write(x->file, &x->algebra);
     fprintf(x->file, ",\"positions\":[");
@@ -156,11 +147,8 @@ char *experiments_as_json(int number, char part, LessonOptions options) {
         run(&all[i]);
     }
     const bool any = file && ftell(file) > 0;
-    data_close(file, json);
-    if (!any || tensor_error()) {
-        free(json);
-        return NULL;
-    }
-    char *fitting = realloc(json, strlen(json) + 1);
-    return fitting ? fitting : json;
+    json = data_close(file, json);
+    if (any) return json;
+    free(json);
+    return NULL;
 }

@@ -4,7 +4,6 @@
 
 #include "../page/json.h"
 #include "../page/plan_json.h"
-#include "../page/program.h"
 #include "../page/recording.h"
 #include "loop.h"
 #include "../rules/rule_card.h"
@@ -332,13 +331,8 @@ static void write_formula(const Lesson *l, FILE *file) {
 }
 
 void lesson_write_losses(FILE *file, const char *key, const double *losses, int64_t n) {
-    fprintf(file, ",\n\"%s\":[", key);
-    for (int64_t i = 0; i < n; i++) {
-        const char *comma = i ? "," : "";
-        if (isfinite(losses[i])) fprintf(file, "%s%.6g", comma, losses[i]);
-        else fprintf(file, "%s\"NaN\"", comma);
-    }
-    putc(']', file);
+    fprintf(file, ",\n\"%s\":", key);
+    json_write_numbers(file, losses, n, 6);
 }
 
 static void write_training(const Lesson *l, FILE *file) {
@@ -377,7 +371,6 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     wrong_write(file, l->rule, &l->planting);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     rule_write(&l->planting, file);
-    program_write(file, l->number, l->kind->part);
     fprintf(file, ",\n\"tape\":");
     if (!tape_write_json(file) || !rule_write_right(&l->planting, file)) return false;
     putc('}', file);
@@ -409,10 +402,7 @@ char *lesson_box_as_json(int number, LessonOptions options) {
         fprintf(file, "}}\n");
     }
     lesson_close(&lesson);
-    data_close(file, json);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    return data_close(file, json);
 }
 
 char *lesson_card_as_json(int number, LessonOptions options) {
@@ -432,10 +422,7 @@ char *lesson_card_as_json(int number, LessonOptions options) {
     if (more) fprintf(file, "{\"card\":");
     if (more) card_write(&card, file);
     if (more) fprintf(file, "}\n");
-    data_close(file, json);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    return data_close(file, json);
 }
 
 /* What is in use in at least one lesson: the wrong rule, and of the formulas those without a
@@ -476,15 +463,9 @@ static char *lesson_as_json(const LessonKind *kind, LessonOptions options, InUse
     if (opened) note_refusals(&lesson, used, is_first);
     if (opened && file) lesson_write_json(&lesson, file);
     lesson_close(&lesson);
-    data_close(file, json);
     free(experiments);
     free(loop);
-    if (tensor_error()) {
-        free(json);
-        return NULL;
-    }
-    char *fitting = realloc(json, strlen(json) + 1);
-    return fitting ? fitting : json;
+    return data_close(file, json);
 }
 
 static bool is_asked(const LessonKind *kind, int first, int last, char part) {
@@ -537,8 +518,5 @@ char *lessons_as_json(int first, int last, LessonOptions options) {
     PageLessons page = {data_open(&json), "{\"lessons\":["};
     if (page.file) lessons_use(first, last, options, write_lesson, &page);
     if (page.file) fprintf(page.file, "]}\n");
-    data_close(page.file, json);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    return data_close(page.file, json);
 }

@@ -117,8 +117,8 @@ static void press(Loop *loop, char line, char said[SAID]) {
 static void write_numbers(const Loop *loop, const char *key, int64_t n, const Tensor *x) {
     fprintf(loop->json, ",\"%s\":[", key);
     for (int64_t i = 0; i < n; i++) {
-        const double number = x ? lesson_element(x, i) : 0;
-        fprintf(loop->json, isfinite(number) ? "%s%.17g" : "%s\"%g\"", i ? "," : "", number);
+        if (i) putc(',', loop->json);
+        json_write_number(loop->json, x ? lesson_element(x, i) : 0, 17);
     }
     putc(']', loop->json);
 }
@@ -177,10 +177,7 @@ char *loop_as_json(int number, LessonOptions options, const char *presses) {
     if (!tensor_error() && file) press_all(&l, file, presses);
     if (!tensor_error() && file) fprintf(file, "}");
     lesson_close(&l);
-    data_close(file, json);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    return data_close(file, json);
 }
 
 void loop_write(const Lesson *l, FILE *file) {

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DIGITS = 12 };
+
 /* ---- the request ----------------------------------------------------------------------------- */
 
 /* All cells are of one tensor, and have as many points. */
@@ -185,21 +187,10 @@ static void run_points(const Run *run, Series *series, int n, double *slopes) {
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* JSON has no number for what is not finite: json_number reads these strings. */
-static const char *name_of(double x) {
-    if (isnan(x)) return "\"NaN\"";
-    return x > 0 ? "\"Infinity\"" : "\"-Infinity\"";
-}
-
-static void write_number(FILE *file, const char *before, double x) {
-    fputs(before, file);
-    if (isfinite(x)) fprintf(file, "%.12g", x);
-    else fputs(name_of(x), file);
-}
-
 static void write_series(FILE *file, const Series *s, int points, int64_t i) {
-    for (int p = 0; p < points; p++) write_number(file, p ? "," : "[", number_at(s, p, i));
-    putc(']', file);
+    double numbers[PROBE_POINTS];
+    for (int p = 0; p < points; p++) numbers[p] = number_at(s, p, i);
+    json_write_numbers(file, numbers, points, DIGITS);
 }
 
 static void write_shown(FILE *file, const char *name, const Series *s, int points) {
@@ -228,8 +219,8 @@ static void write_answer(FILE *file, const Series *series, const double *slopes,
     fprintf(file, "{\"probe\":{\"losses\":");
     write_series(file, &series[0], p->points, 0);
     fprintf(file, ",\n\"slopes\":");
-    for (int i = 0; i < p->points; i++) write_number(file, i ? "," : "[", slopes[i]);
-    fprintf(file, "],\n\"shown\":[");
+    json_write_numbers(file, slopes, p->points, DIGITS);
+    fprintf(file, ",\n\"shown\":[");
     for (int i = 0; i < p->num_shown; i++) {
         if (i) fprintf(file, ",\n");
         write_shown(file, p->shown[i], &series[i + 1], p->points);
@@ -278,8 +269,5 @@ char *probe_as_json(int number, LessonOptions options, const Probe *p) {
     options.only_tape = true;
     if (lesson_open(&lesson, number, options) && file) probe_open_lesson(&lesson, p, file);
     lesson_close(&lesson);
-    data_close(file, json);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    return data_close(file, json);
 }

@@ -16,14 +16,17 @@ static void write_element(FILE *file, const char *name, const unsigned char *tex
     fprintf(file, "</%s>\n", name);
 }
 
-/* In a script "</script>" is its end, and "<!--" the begin of a comment, also in a string. */
+/* In a script "</script>" is its end, and "<!--" the begin of a comment, also in a string. The
+ * sources, which have neither (cut.awk), become the last member of the data, an object. */
 static void write_data(FILE *file, const char *json) {
+    const char *const end = strrchr(json, '}');
     fputs("<script id=\"data\" type=\"application/json\">\n", file);
-    for (const char *c = json; *c; c++) {
+    for (const char *c = json; c < end; c++) {
         if (*c == '<' && (c[1] == '/' || c[1] == '!')) fputs("\\u003c", file);
         else putc(*c, file);
     }
-    fputs("</script>\n", file);
+    program_write_sources(file);
+    fputs("}\n</script>\n", file);
 }
 
 /* Four digits of base64 for three bytes, "=" in the place of those that are missing at the end. */
@@ -75,17 +78,6 @@ static void write_page(FILE *file, const void *context) {
     }
 }
 
-/* The sources become the last member of the data, which are an object. */
-static void add_sources(char *json) {
-    char *end = strrchr(json, '}');
-    FILE *file = data_reopen(json, end);
-    if (!file) return;
-    program_write_sources(file);
-    fputs("}\n", file);
-    data_close(file, end);
-}
-
 bool html_write(const char *path, const Page *page) {
-    add_sources(page->json);
     return !tensor_error() && output_write(path, write_page, page);
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 typedef struct {
-    char *json;                /* the data, of data_close */
+    const char *json;          /* the data, an object */
     const unsigned char *wasm; /* the library as a WebAssembly module, packed by gzip */
     size_t wasm_size;          /* 0 for the page of a tape: its numbers are recorded ones */
 } Page;

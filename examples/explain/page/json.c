@@ -251,3 +251,27 @@ void json_write_strings(FILE *file, const char *const *strings, int most) {
     }
     putc(']', file);
 }
+
+void json_write_texts(FILE *file, const char *texts, size_t size, int n) {
+    putc('[', file);
+    for (int i = 0; i < n; i++) {
+        if (i) putc(',', file);
+        json_write_string(file, texts + (size_t)i * size);
+    }
+    putc(']', file);
+}
+
+void json_write_number(FILE *file, double x, int digits) {
+    if (isnan(x)) fputs("\"NaN\"", file);
+    else if (isinf(x)) fputs(x < 0 ? "\"-Infinity\"" : "\"Infinity\"", file);
+    else fprintf(file, "%.*g", digits, x);
+}
+
+void json_write_numbers(FILE *file, const double *numbers, int64_t n, int digits) {
+    putc('[', file);
+    for (int64_t i = 0; i < n; i++) {
+        if (i) putc(',', file);
+        json_write_number(file, numbers[i], digits);
+    }
+    putc(']', file);
+}

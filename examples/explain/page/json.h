@@ -41,5 +41,11 @@ void json_write_lines(FILE *file, const char *const *lines);
 void json_write_member(FILE *file, const char *key, const char *text);
 /* Writes ["a","b"]: at most so many strings, and none after a NULL. */
 void json_write_strings(FILE *file, const char *const *strings, int most);
+/* The same of n strings in arrays of `size` bytes. */
+void json_write_texts(FILE *file, const char *texts, size_t size, int n);
+/* Writes a number with so many digits; what is not finite as the strings that json_number reads. */
+void json_write_number(FILE *file, double x, int digits);
+/* Writes [1,0.5] */
+void json_write_numbers(FILE *file, const double *numbers, int64_t n, int digits);
 
 #endif

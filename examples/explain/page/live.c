@@ -115,11 +115,9 @@ static char *error_as_json(void) {
         json_write_string(file, sentence);
         putc('}', file);
     }
-    data_close(file, json);
-    if (!tensor_error()) return json;
+    json = data_close(file, json);
     tensor_clear_error();
-    free(json);
-    return NULL;
+    return json;
 }
 
 const char *live_answer(void) {

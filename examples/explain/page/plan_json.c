@@ -7,6 +7,7 @@
 #include "../steps/reasons.h"
 #include "../steps/sentences.h"
 #include "../steps/worked.h"
+#include "program.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,18 +15,15 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* As the tape has them: NaN and infinities are strings. */
+/* With as many digits as it needs. */
 static void write_number(FILE *file, double x) {
     char text[40];
-    if (isnan(x)) fputs("\"NaN\"", file);
-    else if (isinf(x)) fputs(x < 0 ? "\"-Infinity\"" : "\"Infinity\"", file);
-    else {
-        for (int digits = 15; digits <= 17; digits++) {
-            snprintf(text, sizeof text, "%.*g", digits, x);
-            if (strtod(text, NULL) == x) break;
-        }
-        fputs(text, file);
+    int digits = 15;
+    for (; digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
     }
+    json_write_number(file, x, digits);
 }
 
 static void write_numbers(FILE *file, const char *key, const double *numbers, int64_t size) {
@@ -487,12 +485,21 @@ static void write_facts(FILE *file, const char *lesson, const Plan *plan) {
     fwrite(lesson, 1, (size_t)(end - lesson), file);
 }
 
+static void write_program(FILE *file, const Plan *plan) {
+    char lesson[16] = "";
+    const int number = (int)json_integer(plan->lesson, "number", 0);
+    if (number > 0)
+        snprintf(lesson, sizeof lesson, "%d%s", number, json_text(plan->lesson, "part", ""));
+    program_write(file, &plan->tape, lesson);
+}
+
 bool plan_write_lesson(FILE *file, const char *lesson) {
     Plan plan = {.lesson = NULL};
     char *copy = strdup(lesson); /* reading overwrites it */
     Json *tree = copy ? json_read(copy) : tensor_fail("out of memory for a lesson");
     if (tree && plan_make(&plan, tree)) {
         write_facts(file, lesson, &plan);
+        write_program(file, &plan);
         write_plan(file, &plan);
         putc('}', file);
     }

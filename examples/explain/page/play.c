@@ -158,22 +158,12 @@ static char *record(void) {
     return recall_record(play.net, seed(), play.step, command);
 }
 
-/* The first n labels. */
-static void write_labels(FILE *file, char labels[][MAP_LABEL_SIZE], int n) {
-    putc('[', file);
-    for (int i = 0; i < n; i++) {
-        if (i) putc(',', file);
-        json_write_string(file, labels[i]);
-    }
-    putc(']', file);
-}
-
 static void write_map(FILE *file) {
-    AttentionMap *map = &play.map;
+    const AttentionMap *map = &play.map;
     fprintf(file, "{\"queries\":");
-    write_labels(file, map->query, map->queries);
+    json_write_texts(file, *map->query, MAP_LABEL_SIZE, map->queries);
     fprintf(file, ",\"keys\":");
-    write_labels(file, map->key, map->keys);
+    json_write_texts(file, *map->key, MAP_LABEL_SIZE, map->keys);
     fprintf(file, ",\"right\":[");
     for (int i = 0; i < map->queries; i++) fprintf(file, "%s%d", i ? "," : "", play.right[i]);
     fprintf(file, "],\"weights\":[");
@@ -189,16 +179,14 @@ static char *state(void) {
     if (!file) return NULL;
     fprintf(file, "{\"step\":%" PRId64, play.step);
     if (play.net) {
-        fprintf(file, ",\"losses\":[");
-        for (int64_t i = 0; i < play.num_losses; i++)
-            fprintf(file, "%s%.9g", i ? "," : "", play.losses[i]);
-        fprintf(file, "],\"accuracy\":%.9g,\"found\":%.9g,\"map\":",
+        fprintf(file, ",\"losses\":");
+        json_write_numbers(file, play.losses, play.num_losses, 9);
+        fprintf(file, ",\"accuracy\":%.9g,\"found\":%.9g,\"map\":",
                 play.score.right / play.score.questions, play.score.found / play.score.questions);
         write_map(file);
     }
     putc('}', file);
-    data_close(file, json);
-    return json;
+    return data_close(file, json);
 }
 
 char *play_answer(char *request) {

@@ -1,8 +1,6 @@
 /* program.c - the C beside a step: see program.h. */
 #include "program.h"
 
-#include "../../../autograd/autograd.h"
-
 #include <string.h>
 
 /* The ops of the lessons and of the playground, whatever their settings are. */
@@ -77,23 +75,24 @@ static bool fits_op(const char *call, const char *op) {
     return strcmp(call + 3, op) == 0;
 }
 
-static bool names(const ModelSource *m, const TapeLine *line) {
-    return fits_name(m->name, line->out->name) && fits_op(m->call, line->op);
+static const char *op_of(const RuledLine *line) { return json_text(line->json, "op", ""); }
+
+static bool names(const ModelSource *m, const RuledTape *tape, const RuledLine *line) {
+    return fits_name(m->name, tape->tensors[line->out].name) && fits_op(m->call, op_of(line));
 }
 
-static bool is_on_tape(const ModelSource *m) {
-    TapeLine line;
-    for (int i = 0; tape_line(i, &line); i++)
-        if (line.n_in > 0 && names(m, &line)) return true;
+static bool is_on_tape(const ModelSource *m, const RuledTape *tape) {
+    for (int l = 0; l < tape->num_lines; l++)
+        if (names(m, tape, &tape->lines[l])) return true;
     return *m->name == '\0';
 }
 
 /* Did this statement run? Then the tape has every result that it names, and most results of its
  * function: another branch, or a function that was not called, can use the same names. */
-static bool did_run(const ModelSource *m) {
+static bool did_run(const ModelSource *m, const RuledTape *tape) {
     int of_function = 0, there = 0;
     for (const ModelSource *other = program_models; other->lesson; other++) {
-        const bool is_there = other->function == m->function && is_on_tape(other);
+        const bool is_there = other->function == m->function && is_on_tape(other, tape);
         if (other->source == m->source && !is_there) return false;
         of_function += other->function == m->function;
         there += is_there;
@@ -101,44 +100,45 @@ static bool did_run(const ModelSource *m) {
     return 2 * there >= of_function;
 }
 
-/* The piece with the statement that made the result; -1 if there is none. */
-static int statement_of(const char *lesson, const TapeLine *line) {
-    for (const ModelSource *m = program_models; m->lesson; m++)
-        if (in_lesson(m, lesson) && names(m, line) && did_run(m)) return m->source;
-    return -1;
-}
-
-/* The piece with the statement that calls a module. */
-static int module_of(const char *lesson) {
-    for (const ModelSource *m = program_models; m->lesson; m++)
-        if (in_lesson(m, lesson) && !*m->name && did_run(m)) return m->source;
-    return -1;
+/* The piece with the statement that made the result, or, if there is none, with one that calls a
+ * module; -1 if there is none either. */
+static int statement_of(const char *lesson, const RuledTape *tape, const RuledLine *line) {
+    int module = -1;
+    for (const ModelSource *m = program_models; m->lesson; m++) {
+        const bool is_module = *m->name == '\0';
+        if (!in_lesson(m, lesson) || (is_module && module >= 0)) continue;
+        if ((!is_module && !names(m, tape, line)) || !did_run(m, tape)) continue;
+        if (!is_module) return m->source;
+        module = m->source;
+    }
+    return module;
 }
 
 /* An op inside of a module, or one whose result has no name: then the statement is that of the
  * line that reads the result. */
-static int model_of(const char *lesson, int i) {
-    TapeLine line, reader;
-    if (!*lesson || !tape_line(i, &line)) return -1;
-    int model = statement_of(lesson, &line);
-    if (model < 0) model = module_of(lesson);
-    for (int j = i + 1; model < 0 && tape_line(j, &reader); j++)
-        for (int k = 0; k < reader.n_in; k++)
-            if (reader.in[k] == line.out) return model_of(lesson, j);
+static int model_of(const char *lesson, const RuledTape *tape, int l) {
+    const int out = tape->lines[l].out;
+    int model = *lesson ? statement_of(lesson, tape, &tape->lines[l]) : -1;
+    for (int reader = l + 1; *lesson && model < 0 && reader < tape->num_lines; reader++)
+        for (int k = 0; k < tape->lines[reader].num_in; k++)
+            if (tape->lines[reader].in[k] == out) return model_of(lesson, tape, reader);
     return model;
 }
 
 /* ---- a tape ---------------------------------------------------------------------------------- */
 
-static bool same_shape(Shape a, Shape b) {
-    return a.ndim == b.ndim && memcmp(a.dim, b.dim, (size_t)a.ndim * sizeof *a.dim) == 0;
+static bool same_shape(const TapeTensor *a, const TapeTensor *b) {
+    return a->rank == b->rank &&
+           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
 }
 
-static bool is_summed(const TapeLine *line) {
-    const OpSources *op = find_op(line->op);
-    if (strcmp(line->op, "linear") == 0) return line->in[2] != NULL; /* the bias */
-    for (int k = 0; op && op->is_row && k < line->n_in; k++)
-        if (!same_shape(line->in[k]->shape, line->out->shape)) return true;
+static bool is_summed(const RuledTape *tape, const RuledLine *line) {
+    const OpSources *op = find_op(op_of(line));
+    if (strcmp(op_of(line), "linear") == 0) return line->num_in > 2 && line->in[2] >= 0; /* bias */
+    for (int k = 0; op && op->is_row && k < line->num_in; k++)
+        if (line->in[k] >= 0 &&
+            !same_shape(&tape->tensors[line->in[k]], &tape->tensors[line->out]))
+            return true;
     return false;
 }
 
@@ -155,57 +155,21 @@ static void show_lesson(const char *lesson) {
         if (in_lesson(m, lesson)) program_shown[m->source] = true;
 }
 
-void program_write(FILE *file, int lesson, char part) {
-    TapeLine line;
-    int lines = 0;
-    char key[16] = "";
-    if (lesson > 0) snprintf(key, sizeof key, "%d%c", lesson, part);
+void program_write(FILE *file, const RuledTape *tape, const char *lesson) {
     fprintf(file, ",\n\"program\":[");
-    for (int i = 0; tape_line(i, &line); i++) {
-        if (line.n_in == 0) continue; /* no op: a tensor that the tape owns */
-        fprintf(file, "%s\n", lines++ ? "," : "");
-        write_line(file, i, line.op, is_summed(&line), model_of(key, i));
+    for (int l = 0; l < tape->num_lines; l++) {
+        const RuledLine *line = &tape->lines[l];
+        fprintf(file, "%s\n", l ? "," : "");
+        write_line(file, line->number, op_of(line), is_summed(tape, line),
+                   model_of(lesson, tape, l));
     }
     putc(']', file);
-    if (*key) show_lesson(key);
-}
-
-static bool same_list(const Json *a, const Json *b) {
-    const Json *x = a ? a->first : NULL;
-    const Json *y = b ? b->first : NULL;
-    for (; x && y && x->number == y->number; x = x->next) y = y->next;
-    return !x && !y;
-}
-
-static bool is_summed_read(const Json *line, const Json *tensors) {
-    const char *name = json_text(line, "op", "");
-    const OpSources *op = find_op(name);
-    const Json *in = json_get(line, "in");
-    const Json *out = json_at(tensors, json_integer(line, "out", -1));
-    if (strcmp(name, "linear") == 0) return json_at(in, 2) && json_at(in, 2)->number >= 0;
-    for (const Json *k = op && op->is_row && in ? in->first : NULL; k; k = k->next)
-        if (!same_list(json_get(json_at(tensors, (int64_t)k->number), "shape"),
-                       json_get(out, "shape")))
-            return true;
-    return false;
-}
-
-void program_write_read(FILE *file, const Json *tape) {
-    const char *before = "";
-    const Json *tensors = json_get(tape, "tensors");
-    fprintf(file, ",\n\"program\":[");
-    for (const Json *line = json_first(tape, "lines"); line; line = line->next) {
-        fprintf(file, "%s\n", before);
-        before = ",";
-        write_line(file, (int)json_integer(line, "line", -1), json_text(line, "op", ""),
-                   is_summed_read(line, tensors), -1);
-    }
-    putc(']', file);
+    if (*lesson) show_lesson(lesson);
 }
 
 /* ---- the sources ----------------------------------------------------------------------------- */
 
-static void write_source(FILE *file, const Source *source) {
+static void write_source(FILE *file, const SourceText *source) {
     fprintf(file, "{\"file\":\"%s\",\"line\":%d,\"title\":\"%s\",\"text\":", source->file,
             source->line, source->title);
     json_write_lines(file, source->text);

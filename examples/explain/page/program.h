@@ -7,7 +7,7 @@
 #ifndef TAPEHEAD_EXAMPLES_PROGRAM_H
 #define TAPEHEAD_EXAMPLES_PROGRAM_H
 
-#include "json.h"
+#include "../rules/rules.h"
 
 enum { OP_PIECES = 6 };
 
@@ -16,7 +16,7 @@ typedef struct {
     int line; /* of the first line of the text */
     const char *title;
     const char *const *text; /* lines, then NULL */
-} Source;
+} SourceText;
 
 /* The pieces of an op: indices of program_sources, then -1. */
 typedef struct {
@@ -35,7 +35,7 @@ typedef struct {
     int source;
 } ModelSource;
 
-extern const Source program_sources[]; /* program_num_sources of them */
+extern const SourceText program_sources[]; /* program_num_sources of them */
 extern const int program_num_sources;
 extern const OpSources program_ops[];      /* the last has no op */
 extern const ModelSource program_models[]; /* the last has no lesson */
@@ -44,12 +44,9 @@ extern bool program_shown[]; /* for each source: does a page of this program nee
  * of several uses. */
 extern const int program_unbroadcast, program_accumulate;
 
-/* Writes ,"program":[{"line":3,"forward":[0,4],"backward":[1],"model":2}, ...] for the lines of the
- * open tape: indices of "sources". part: 'b' for lesson 3b, else '\0'. lesson 0: the tape is no
- * lesson's and has no model. */
-void program_write(FILE *file, int lesson, char part);
-/* The same for a tape that was read from JSON. */
-void program_write_read(FILE *file, const Json *tape);
+/* Writes ,"program":[{"line":3,"forward":[0,4],"backward":[1],"model":2}, ...] for the lines of a
+ * tape: indices of "sources". lesson: "3b"; "" for a tape that is no lesson's and has no model. */
+void program_write(FILE *file, const RuledTape *tape, const char *lesson);
 /* Writes ,"addition":9,"sources":[{"file","line","title","text"}, ...]: null for a source that no
  * lesson and no tape written so far needs. A page that computes may need what a lesson needs
  * with other settings, and what the playground needs. */

@@ -4,7 +4,6 @@
 #include "html.h"
 #include "json.h"
 #include "plan_json.h"
-#include "program.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -25,14 +24,8 @@ FILE *data_open(char **string) {
     return tensor_fail("out of memory");
 }
 
-FILE *data_reopen(char *string, char *at) {
-    FILE *file = fmemopen(at, MOST_JSON - (size_t)(at - string), "w");
-    if (!file) tensor_fail("out of memory");
-    return file;
-}
-
-void data_close(FILE *file, char *string) {
-    if (!file) return;
+char *data_close(FILE *file, char *string) {
+    if (!file) return NULL;
     const bool failed = fflush(file) != 0 || ferror(file);
     const long size = ftell(file);
     if (failed || size < 0 || size >= MOST_JSON - 1)
@@ -42,6 +35,10 @@ void data_close(FILE *file, char *string) {
     if (!tensor_error()) win32_read_back(file, string, (size_t)size);
 #endif
     fclose(file);
+    char *fitting = tensor_error() ? NULL : realloc(string, (size_t)size + 1);
+    if (!tensor_error()) return fitting ? fitting : string;
+    free(string);
+    return NULL;
 }
 
 /* tape_write_json lists each tensor once, line by line, inputs before the result. */
@@ -158,8 +155,6 @@ static void write_lesson(FILE *file, const Recording *r) {
     json_write_member(file, "command", r->command);
     if (!r->tape) data_write_transposed(file);
     if (!r->tape) write_labels(file, r);
-    if (r->tape) program_write_read(file, r->read);
-    else program_write(file, 0, '\0');
     fprintf(file, ",\n\"source\":\"\",\"questions\":[],\"tape\":");
     if (r->tape) fputs(r->tape, file);
     else tape_write_json(file);
@@ -170,19 +165,16 @@ char *recording_as_json(const Recording *r) {
     char *json;
     char *lesson;
     FILE *part = data_open(&lesson);
-    FILE *file = data_open(&json);
     if (part) write_lesson(part, r);
-    data_close(part, lesson);
-    if (!tensor_error()) {
+    lesson = data_close(part, lesson);
+    FILE *file = data_open(&json);
+    if (file) {
         fprintf(file, "{\"lessons\":[");
         plan_write_lesson(file, lesson);
         fprintf(file, "]}\n");
     }
-    data_close(file, json);
     free(lesson);
-    if (!tensor_error()) return json;
-    free(json);
-    return NULL;
+    return data_close(file, json);
 }
 
 /* ---- a recording ----------------------------------------------------------------------------- */

@@ -23,7 +23,6 @@ typedef struct {
     const char *text[4];        /* paragraphs, the rest NULL */
     const char *formula[6];     /* lines, the rest NULL */
     const char *tape;           /* JSON that tape_write_json wrote; NULL: the open tape */
-    const Json *read;           /* the same tape, read */
     const char *const *queries; /* words of the queries, then a NULL; or NULL for none */
     const char *const *keys;    /* words of the keys */
 } Recording;
@@ -32,12 +31,10 @@ typedef struct {
  * the tape is too large. */
 char *recording_as_json(const Recording *recording);
 
-/* A file in memory for data of a page, and its string, which the caller frees; NULL and an error
- * without memory. data_close ends the string. data_reopen opens it once more, to write over it from
- * `at` on; then data_close gets `at`. */
+/* A file in memory for data of a page, and its string; NULL and an error without memory.
+ * data_close gives the string to the caller, who frees it; NULL after an error. */
 FILE *data_open(char **string);
-FILE *data_reopen(char *string, char *at);
-void data_close(FILE *file, char *string);
+char *data_close(FILE *file, char *string);
 /* Lists the tensors of the open tape in the order of the numbers that tape_write_json gives them;
  * returns how many. And the number of a tensor; -1 if it is on no line. */
 enum { MOST_TENSORS = 96 };

@@ -234,15 +234,6 @@ static void say_preset(FILE *file, Preset preset, double p) {
     json_write_member(file, "says", text);
 }
 
-static void write_numbers(FILE *file, const double *numbers, int64_t count) {
-    for (int64_t m = 0; m < count; m++) {
-        putc(m > 0 ? ',' : '[', file);
-        if (isfinite(numbers[m])) fprintf(file, "%.17g", numbers[m]);
-        else fprintf(file, "\"NaN\"");
-    }
-    putc(']', file);
-}
-
 /* The row's weights, how fast each follows the number, and the rule from there. */
 static void write_row(FILE *file, Preset preset, const SoftmaxRow *row) {
     static double rates[NUDGE_NUMBERS];
@@ -251,9 +242,9 @@ static void write_row(FILE *file, Preset preset, const SoftmaxRow *row) {
     for (int64_t j = 0; j < row->size; j++)
         rates[j] = row->factor * p * ((j == row->i) - row->p[j]);
     fprintf(file, ",\"weights\":");
-    write_numbers(file, row->p, row->size);
+    json_write_numbers(file, row->p, row->size, 17);
     fprintf(file, ",\"rates\":");
-    write_numbers(file, rates, row->size);
+    json_write_numbers(file, rates, row->size, 17);
     say_preset(file, preset, p);
     algebra_of_softmax(row, &algebra);
     algebra_write(file, &algebra);
@@ -277,11 +268,10 @@ char *nudge_answer(char *request) {
     fprintf(file, "{\"nudge\":[");
     for (int64_t k = 0; k < n.count; k++) {
         if (k > 0) putc(',', file);
-        write_numbers(file, changes + k * n.size, n.size);
+        json_write_numbers(file, changes + k * n.size, n.size, 17);
     }
     putc(']', file);
     if (has_row) write_row(file, preset, &row);
     putc('}', file);
-    data_close(file, json);
-    return json;
+    return data_close(file, json);
 }

@@ -194,7 +194,7 @@ TEST(a_broadcast_is_undone) {
 /* ---- the files ------------------------------------------------------------------------------- */
 
 /* The lines of a file, one after the other. */
-static void expect_in_file(const Source *source) {
+static void expect_in_file(const SourceText *source) {
     char line[256];
     FILE *file = fopen(source->file, "r");
     ck_assert_msg(file != NULL, "there is no file %s", source->file);
@@ -217,7 +217,7 @@ TEST(the_files_hold_the_lines) {
 /* A piece is a kernel or a function: not a comment alone, and not half a file. */
 TEST(a_piece_is_short) {
     for (int i = 0; i < program_num_sources; i++) {
-        const Source *source = &program_sources[i];
+        const SourceText *source = &program_sources[i];
         int count = 0;
         while (source->text[count]) count++;
         ck_assert_msg(count >= 1 && count <= 60, "%s has %d lines", source->title, count);
