@@ -24,6 +24,9 @@ double lesson_scale(const Lesson *l) {
     return l->options.no_scale ? 1 : 1 / sqrt((double)l->options.size);
 }
 
+const char *lesson_scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
+const char *lesson_weights(const Lesson *l) { return l->options.dropout > 0 ? "dropout(A)" : "A"; }
+
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 Shape lesson_place(Shape shape, int64_t i) {

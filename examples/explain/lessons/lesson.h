@@ -101,10 +101,10 @@ struct LessonKind {
     const char *word_columns[10];   /* and those whose columns are */
     NamePair shorts[LESSON_SHORTS]; /* a tensor, and a short name for its formulas */
     bool is_padded;                 /* a token is padding: the first; with --lengths, the last */
-    NamePair keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet or
- a question: forward of a line, {"A"}, or backward to an input, {"A", "S"} */
-    const char *card[8];        /* tensors whose gradients the reader writes from memory */
-    LessonOptions own;          /* sizes, dropout and seed, unless others are given */
+    const char *keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet
+                                    * or a question: a line forward, "A", or back, "A > S" */
+    const char *card[8];           /* tensors whose gradients the reader writes from memory */
+    LessonOptions own;             /* sizes, dropout and seed, unless others are given */
     double rates[3];            /* of SGD on all leaves: the lesson's own, with which the loss falls
                                  * clearly, a larger one that learns, and one that is too large */
     bool shows_losses;          /* of LESSON_STEPS steps */
@@ -142,6 +142,8 @@ void lesson_write_losses(FILE *file, const char *key, const double *losses, int6
 const double *lesson_losses(const Lesson *lesson);
 /* 1 / sqrt(d), or 1 with --no-scale. */
 double lesson_scale(const Lesson *lesson);
+/* The name of what softmax reads, and of the weights with which it makes means. */
+const char *lesson_scores(const Lesson *lesson), *lesson_weights(const Lesson *lesson);
 
 /* Frees the leaves and the model: the next run draws them anew. */
 void lesson_let_go(Lesson *lesson);

@@ -19,9 +19,6 @@ static Tensor *build(Lesson *l) {
     return lesson_loss(ag_name(ag_matmul(a, v), "Y"), t);
 }
 
-/* The input of softmax. */
-static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
-
 /* The lesson follows the last query, and the key that it gives the largest weight. */
 static int64_t last_query(const Lesson *l) { return l->options.queries - 1; }
 static int64_t best_key(const Lesson *l) {
@@ -54,14 +51,14 @@ static const char *row_of(const char *name, int64_t row) {
 static void begin(Lesson *l) {
     static const char *const options[] = {"more", "less", NULL};
     const int64_t q = last_query(l), k = best_key(l), cell = q * l->options.keys + k;
-    const double slope = lesson_grad(scores(l), cell);
+    const double slope = lesson_grad(lesson_scores(l), cell);
     cover(l, "A", q,
           "A network reads %s. Its attention says how much \"%s\" looks at each word, and the loss "
           "how wrong its answer was.",
           sentence(l), word_of(l, q));
     if (slope != 0 && !l->is_wrong) {
-        pull(l, scores(l), cell);
-        bet(l, step_backward("A", scores(l)), options, slope > 0,
+        pull(l, lesson_scores(l), cell);
+        bet(l, step_backward("A", lesson_scores(l)), options, slope > 0,
             "\"%s\" gives %s of its attention to \"%s\". Its output is a mean of the values: %s. It "
             "should be %s, and \"%s\" has the value %s. For a smaller loss, should it give more, or "
             "less?",
@@ -170,7 +167,7 @@ static void tell_loss_backward(Lesson *l) {
 /* What the gradient of the score means, in words. */
 static const char *verdict(const Lesson *l, int64_t cell) {
     static char text[200];
-    const double slope = lesson_grad(scores(l), cell);
+    const double slope = lesson_grad(lesson_scores(l), cell);
     const char *word = word_of(l, last_query(l));
     const char *other = word_of(l, best_key(l));
     if (slope == 0)
@@ -199,7 +196,7 @@ static void tell_backward(Lesson *l) {
     const int64_t d = l->options.size, K = l->options.keys, q = last_query(l), k = best_key(l);
     const int64_t cell = q * K + k, key = k * d;
     tell_products(l);
-    say(l, step_backward("A", scores(l)), cell,
+    say(l, step_backward("A", lesson_scores(l)), cell,
         "A score that grows lets its weight grow and the others sink, each times its `dA`: "
         "together its weight times how far its `dA` is above the weighted mean, the sum of `A` x "
         "`dA`: {slope}. %s",
@@ -241,7 +238,7 @@ static void ask(Lesson *l) {
             "Multiply the first row of `dY` with the first row of `V`, number by number, and "
             "add.",
             "What is the gradient of the first number of `A`?");
-    ask_choice(l, step_backward("A", scores(l)), options, 0,
+    ask_choice(l, step_backward("A", lesson_scores(l)), options, 0,
                "If the same number is added to all scores of a row, its weights do not change, "
                "and the loss does not change. So not only the best key gets a gradient: where one "
                "score should grow, the others should sink.",
@@ -429,16 +426,8 @@ const LessonKind lesson_2 = {
     .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
-    .keys = {{"K'", NULL},
-             {"S", NULL},
-             {"S / sqrt(d)", NULL},
-             {"A", NULL},
-             {"Y", NULL},
-             {"loss", NULL},
-             {"E", "Y"},
-             {"Y", "V"},
-             {"S / sqrt(d)", "S"},
-             {"S", "K'"}},
+    .keys = {"K'", "S", "S / sqrt(d)", "A", "Y", "loss", "E > Y", "Y > V", "S / sqrt(d) > S",
+             "S > K'"},
     .card = {"V", "A", "S / sqrt(d)", "S", "Q", "K"},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rates = {0.02, 0.2, 2},

@@ -37,8 +37,6 @@ static Tensor *build(Lesson *l) {
 
 /* ---- the texts ------------------------------------------------------------------------------- */
 
-static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
-
 /* What a query sees: how many of its keys are not masked. */
 static int64_t seen_by(const Lesson *l, int64_t q) {
     int64_t seen = 0;
@@ -60,7 +58,7 @@ static int64_t hidden(const Lesson *l) {
 }
 
 /* The lesson follows the query that gives one key the steepest gradient. */
-static int64_t shown_cell(const Lesson *l) { return largest_grad(scores(l)); }
+static int64_t shown_cell(const Lesson *l) { return largest_grad(lesson_scores(l)); }
 
 static void begin(Lesson *l) {
     static const char *const options[] = {"exactly 0", "small, but not 0", "it depends on the loss",
@@ -81,7 +79,7 @@ static void begin(Lesson *l) {
                           : "a causal mask would hide the words after each word.",
         l->options.lengths ? "at the end" : "in front");
     if (hidden(l) > 0)
-        bet(l, step_backward("A", scores(l)), options, 0,
+        bet(l, step_backward("A", lesson_scores(l)), options, 0,
             "A key that is hidden gets the weight 0, whatever its score is. How fast does the loss "
             "change with this score: what is its gradient?");
 }
@@ -168,19 +166,19 @@ static const char *row_of_one(const Lesson *l) {
             text, sizeof text,
             " \"%s\" sees one key only, and the weight of this key is 1 whatever its score is: "
             "%s.",
-            word_of(l, one), show_slope("A", scores(l), cell));
+            word_of(l, one), show_slope("A", lesson_scores(l), cell));
     return text;
 }
 
 static void tell_softmax(Lesson *l) {
     const int64_t cell = shown_cell(l), cells = hidden(l);
     if (cells == 0)
-        say(l, step_backward("A", scores(l)), cell,
+        say(l, step_backward("A", lesson_scores(l)), cell,
             "A score gets its weight times how far its `dA` is above the weighted mean of the row, "
             "the sum of `A` x `dA`: {slope}.%s",
             row_of_one(l));
     else
-        say(l, step_backward("A", scores(l)), cell,
+        say(l, step_backward("A", lesson_scores(l)), cell,
             "A score gets its weight times how far its `dA` is above the weighted mean of the row, "
             "the sum of `A` x `dA`: {slope}. %d of %d scores %s hidden: the weight there is 0, and "
             "so is the gradient.%s",
@@ -239,10 +237,10 @@ static void ask(Lesson *l) {
               "the row of \"%s\"?",
               word_of(l, word));
     ask_zeros(
-        l, step_backward("A", scores(l)), scores(l),
+        l, step_backward("A", lesson_scores(l)), lesson_scores(l),
         "The gradient is the weight times (`dA` minus the weighted mean of the row). When is one of "
         "the two factors exactly 0?",
-        "Which cells of the gradient of `%s` must be 0?", scores(l));
+        "Which cells of the gradient of `%s` must be 0?", lesson_scores(l));
     if (l->options.no_mask && largest_grad("A") != 0)
         ask_number(l, step_backward("Y", "A"), "A", "grad", 0,
                    "Multiply the first row of `dY` with the first row of `V`, number by number, "
@@ -424,7 +422,7 @@ const LessonKind lesson_3 = {
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
     .is_padded = true,
-    .keys = {{"S", NULL}, {"Y", NULL}, {"loss", NULL}, {"E", "Y"}, {"Y", "A"}},
+    .keys = {"S", "Y", "loss", "E > Y", "Y > A"},
     .card = {"V", "A", "S / sqrt(d)", "S", "Q", "K"},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rates = {0.02, 0.2, 1},

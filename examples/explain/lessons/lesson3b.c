@@ -33,8 +33,6 @@ static Tensor *build(Lesson *l) {
 
 /* ---- the texts ------------------------------------------------------------------------------- */
 
-static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
-
 /* Are all scores of the row filled? A reader can change the masks. */
 static bool is_filled(const Lesson *l, int64_t q) {
     const int64_t K = l->options.keys;
@@ -128,7 +126,7 @@ static void tell_filling(Lesson *l) {
         say(l, step_forward("F"), hidden,
             "The second way fills: where `ignored` has a 1, -1e6 takes the place of the score: the "
             "%s of \"{row}\" with \"{column}\" is gone.",
-            show_value(scores(l), hidden));
+            show_value(lesson_scores(l), hidden));
     if (blind < 0)
         say(l, step_forward("B"), cell,
             "An ordinary softmax: next to other scores, e to the power of -1e6 is 0 on a computer, "
@@ -169,17 +167,17 @@ static void tell_filled_backward(Lesson *l) {
         "The weight times how far its `dB` is above the weighted mean of the row, the sum of `B` "
         "x `dB`: {slope}. Where the weight is 0 by rounding, the gradient is 0.");
     if (hidden < 0)
-        say(l, step_backward("F", scores(l)), 0,
+        say(l, step_backward("F", lesson_scores(l)), 0,
             "No score was filled, so every gradient passes: {part}.");
     else
-        say(l, step_backward("F", scores(l)), hidden,
+        say(l, step_backward("F", lesson_scores(l)), hidden,
             "A score that was filled is gone, so its gradient is exactly {part}, whatever arrives. "
             "The others pass unchanged. This is the first part of the gradient of `%s`.",
-            scores(l));
+            lesson_scores(l));
 }
 
 static void tell_selected_backward(Lesson *l) {
-    const int64_t a = largest_visible_grad("A"), s = largest_grad(scores(l));
+    const int64_t a = largest_visible_grad("A"), s = largest_grad(lesson_scores(l));
     say(l, step_backward("Y_A", "A"), a,
         "The same for the other way: the weight of \"{row}\" for \"{column}\" in `A` gets {}.");
     say(l, step_backward("Y_A", "V"), 0,
@@ -187,12 +185,13 @@ static void tell_selected_backward(Lesson *l) {
         "{part}. Only words that may see a key give it something.");
     say(l, step_addition("Y_A", "V"), 0, "Both parts are added: %s.",
         show_sum(part_of("Y_B", "V", 0), part_of("Y_A", "V", 0), grad_of("V", 0)));
-    say(l, step_backward("A", scores(l)), LARGEST,
+    say(l, step_backward("A", lesson_scores(l)), LARGEST,
         "Softmax of the keys that are seen: {slope}. A hidden score never took part, so its "
         "gradient is 0.");
-    say(l, step_addition("A", scores(l)), LARGEST,
+    say(l, step_addition("A", lesson_scores(l)), LARGEST,
         "The scores were read twice, once for each way, so two parts are added: %s.",
-        show_sum(part_of("F", scores(l), s), part_of("A", scores(l), s), grad_of(scores(l), s)));
+        show_sum(part_of("F", lesson_scores(l), s), part_of("A", lesson_scores(l), s),
+                 grad_of(lesson_scores(l), s)));
 }
 
 static void tell_backward(Lesson *l) {
@@ -268,8 +267,7 @@ const LessonKind lesson_3b = {
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A", "ignored", "F", "B"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"Y_A + Y_B", "Y"}},
     .is_padded = true,
-    .keys =
-        {{"A", NULL}, {"F", NULL}, {"Y_B", NULL}, {"Y_B", "V"}, {"F", "S / sqrt(d)"}, {"F", "S"}},
+    .keys = {"A", "F", "Y_B", "Y_B > V", "F > S / sqrt(d)", "F > S"},
     .card = {"B", "F", "A", "V", "S / sqrt(d)", "S"},
     .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rates = {0.02, 0.1, 0.3},

@@ -31,11 +31,6 @@ static Tensor *build(Lesson *l) {
 
 /* ---- the texts ------------------------------------------------------------------------------- */
 
-static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
-
-/* The weights that multiply V. */
-static const char *used(const Lesson *l) { return l->options.dropout > 0 ? "dropout(A)" : "A"; }
-
 /* The sum of the sizes of a part of the gradient of x. */
 static double size_of_part(const char *made) {
     double sum = 0;
@@ -116,9 +111,9 @@ static void tell_weights(Lesson *l) {
 }
 
 static void tell_softmax(Lesson *l) {
-    const int64_t a = largest_visible_grad(used(l));
+    const int64_t a = largest_visible_grad(lesson_weights(l));
     const double p = l->options.dropout;
-    say(l, step_backward("Y", used(l)), a,
+    say(l, step_backward("Y", lesson_weights(l)), a,
         "How does the loss change with a weight? The row \"{row}\" of `dY` meets the row "
         "\"{column}\" of `V`, and gives {}.");
     say(l, step_backward("Y", "V"), LARGEST,
@@ -128,7 +123,7 @@ static void tell_softmax(Lesson *l) {
         "A weight that was dropped had no effect: whatever arrives, its gradient is exactly 0. "
         "The others were divided by %s, and so are their gradients%s.",
         show(1 - p), show_kept_grad(l));
-    say(l, step_backward("A", scores(l)), LARGEST,
+    say(l, step_backward("A", lesson_scores(l)), LARGEST,
         "The weight, times how far its `dA` is above the weighted mean of the row, the sum of "
         "`A` x `dA`: {slope}. Each row sums to 0: attention can only be moved, not made.");
 }
@@ -309,17 +304,7 @@ const LessonKind lesson_4 = {
     .word_rows = {"x", "Q", "K", "V", "S", "S / sqrt(d)", "A", "dropout(A)", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A", "dropout(A)"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}},
-    .keys = {{"Q", NULL},
-             {"K", NULL},
-             {"V", NULL},
-             {"A", NULL},
-             {"dropout(A)", NULL},
-             {"Y", NULL},
-             {"loss", NULL},
-             {"E", "Y"},
-             {"V", "x"},
-             {"K", "x"},
-             {"Q", "x"}},
+    .keys = {"Q", "K", "V", "A", "dropout(A)", "Y", "loss", "E > Y", "V > x", "K > x", "Q > x"},
     .card = {"V", "dropout(A)", "A", "S / sqrt(d)", "K", "W_q", "x"},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rates = {0.02, 0.05, 0.3},

@@ -64,11 +64,6 @@ static int most_important(const Lesson *l) {
 
 /* ---- the texts ------------------------------------------------------------------------------- */
 
-static const char *scores(const Lesson *l) { return l->options.no_scale ? "S" : "S / sqrt(d)"; }
-
-/* The weights that multiply V_h. */
-static const char *used(const Lesson *l) { return l->options.dropout > 0 ? "dropout(A)" : "A"; }
-
 /* The name of a step of split: "Q split". */
 static const char *named(const char *name, const char *end) {
     static char text[4][32];
@@ -213,8 +208,8 @@ static void tell_gate(Lesson *l) {
 }
 
 static void tell_heads_backward(Lesson *l) {
-    const int64_t a = largest_visible_grad(used(l));
-    say(l, step_backward("Y_h", used(l)), a,
+    const int64_t a = largest_visible_grad(lesson_weights(l));
+    say(l, step_backward("Y_h", lesson_weights(l)), a,
         "In each head a row of the gradient meets a row of `V_h`: in head {head}, \"{row}\" with "
         "\"{column}\", this gives {}.");
     say(l, step_backward("Y_h", "V_h"), LARGEST,
@@ -223,7 +218,7 @@ static void tell_heads_backward(Lesson *l) {
     say(l, step_backward("dropout(A)", "A"), LARGEST,
         "A weight that was dropped gets exactly 0; the others are divided by %s%s.",
         show(1 - l->options.dropout), show_kept_grad(l));
-    say(l, step_backward("A", scores(l)), LARGEST,
+    say(l, step_backward("A", lesson_scores(l)), LARGEST,
         "The weight, times how far its `dA` is above the weighted mean of its row, the sum of "
         "`A` x `dA`: {slope}, in head {head}.");
     say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
@@ -380,14 +375,7 @@ const LessonKind lesson_5 = {
                   "E^2"},
     .word_columns = {"K_h'", "S", "S / sqrt(d)", "A", "dropout(A)"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}, {"Concat(heads)", "C"}, {"gated", "G"}},
-    .keys = {{"Q", NULL},
-             {"S", NULL},
-             {"A", NULL},
-             {"gated", NULL},
-             {"Concat(heads)", NULL},
-             {"Y", NULL},
-             {"loss", NULL},
-             {"E", "Y"}},
+    .keys = {"Q", "S", "A", "gated", "Concat(heads)", "Y", "loss", "E > Y"},
     .card = {"Concat(heads)", "W_o", "Y_h", "gate", "A", "V_h", "S / sqrt(d)"},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rates = {0.01, 0.02, 0.3},

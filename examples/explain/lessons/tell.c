@@ -488,9 +488,11 @@ static void write_short(Lesson *l) {
 /* "key":["f3","b3.0"] */
 static void write_keys(Lesson *l) {
     begin_list(l, "key");
-    for (const NamePair *pair = l->kind->keys; pair->name; pair++) {
-        const Step at =
-            pair->other ? step_backward(pair->name, pair->other) : step_forward(pair->name);
+    for (const char *const *key = l->kind->keys; *key; key++) {
+        const char *input = strstr(*key, " > ");
+        char made[64];
+        snprintf(made, sizeof made, "%.*s", (int)(input ? input - *key : 63), *key);
+        const Step at = input ? step_backward(made, input + 3) : step_forward(made);
         if (!at.kind) continue;
         begin_item(l);
         write_name(l, at);
