@@ -105,25 +105,6 @@ static void tell_forward(Lesson *l) {
         "line.");
 }
 
-static void tell_loss_backward(Lesson *l) {
-    const int64_t most = largest_grad("E");
-    say(l, step_start(), 0,
-        "A gradient says how fast the loss changes when a number changes; `dY` stands for the "
-        "gradient of the loss by `Y`. The loss changes exactly as fast as the loss itself: 1. "
-        "All other gradients are computed from this 1.");
-    say(l, step_backward("loss", "E^2"), most,
-        "The loss is a sum. If one of its terms grows by a little, the loss grows by as much: "
-        "each term gets the gradient 1.");
-    say(l, step_backward("E^2", "E"), LARGEST,
-        "The derivative of a square is twice what was squared, and the chain rule multiplies it "
-        "by the 1 that arrives: %s. The largest error gets the largest gradient.",
-        show_product(number(2), value_of("E", most), grad_of("E", most)));
-    say(l, step_backward("E", "Y"), most,
-        "`E` is `Y` minus `T`: if `Y` grows, `E` grows by as much. So the gradient passes "
-        "unchanged, and %s stays {}.",
-        show_grad("E", most));
-}
-
 /* The weight with the steepest gradient of its score stands for all. */
 static void tell_backward(Lesson *l) {
     const int64_t K = columns_of("A"), s = largest_grad("S"), q = s / K;
@@ -155,7 +136,7 @@ static void tell_backward(Lesson *l) {
 
 static void tell(Lesson *l) {
     tell_forward(l);
-    tell_loss_backward(l);
+    say_first_backward(l);
     tell_backward(l);
 }
 

@@ -94,8 +94,6 @@ static const char *asking(const Lesson *l) {
 static void tell_scores(Lesson *l) {
     const int64_t d = l->options.size, K = l->options.keys, q = last_query(l), k = best_key(l);
     const int64_t cell = q * K + k;
-    const char *word = word_of(l, q);
-    const char *other = word_of(l, k);
     say(l, step_forward("K'"), k,
         "A row of `Q` is a query: what a word is looking for%s. A row of `K` is a key: what a "
         "word has to offer. To multiply each query with each key, the keys must stand as "
@@ -103,8 +101,8 @@ static void tell_scores(Lesson *l) {
         asking(l));
     say(l, step_forward("S"), cell,
         "A query times a key, number by number and added up, is a score: large where the two "
-        "agree%s. The best score of \"%s\" is {}, with \"%s\".",
-        l->options.no_scale ? ", and not divided by sqrt(d) here" : "", word, other);
+        "agree%s. The best score of \"{row}\" is {}, with \"{column}\".",
+        l->options.no_scale ? ", and not divided by sqrt(d) here" : "");
     if (d > 1)
         say(l, step_forward("S / sqrt(d)"), cell,
             "A score is a sum of d = %d products, some positive and some negative, which partly "
@@ -124,14 +122,13 @@ static void tell_forward(Lesson *l) {
     say(l, step_forward("A"), cell,
         "Softmax turns the scores of a row into weights: e to the power of each score, divided "
         "by the sum of these powers. No weight is negative, and a row sums to 1; equal scores "
-        "would give each key 1 / %d. \"%s\" gives %s.",
-        (int)K, word_of(l, q), shares(l, q));
+        "would give each key 1 / %d. \"{row}\" gives %s.",
+        (int)K, shares(l, q));
     say(l, step_forward("Y"), y,
         "A row of `V` is a value: what a word says if it is looked at. The output of a word is "
-        "the mean of the values, each counted with its weight; for \"%s\" it begins with {}. "
+        "the mean of the values, each counted with its weight; for \"{row}\" it begins with {}. "
         "That is all that attention is: a weighted mean, and the words themselves made the "
-        "weights.",
-        word_of(l, q));
+        "weights.");
     say(l, step_forward("E"), LARGEST,
         "`T` is what the machine should have said, and `E` is how far it was off. The largest "
         "error is {}, in the row of \"{row}\".");
@@ -146,50 +143,26 @@ static void tell_forward(Lesson *l) {
         (int)(size_of("Q") + size_of("K") + size_of("V")));
 }
 
-static void tell_loss_backward(Lesson *l) {
-    const int64_t most = largest_grad("E");
-    say(l, step_start(), 0,
-        "A gradient says how fast the loss changes when a number changes; `dY` stands for the "
-        "gradient of the loss by `Y`. The loss changes exactly as fast as itself: 1. With this 1 "
-        "everything begins.");
-    say(l, step_backward("loss", "E^2"), most,
-        "The loss is a plain sum. If one of the squares grows by a little, the loss grows by as "
-        "much, so each of them gets 1.");
-    say(l, step_backward("E^2", "E"), LARGEST,
-        "The derivative of a square is twice what was squared. Times the 1 that arrives this is "
-        "%s: the largest error gets the largest gradient.",
-        show_product(number(2), value_of("E", most), grad_of("E", most)));
-    say(l, step_backward("E", "Y"), most,
-        "`E` is `Y` minus `T`. If `Y` grows, `E` grows by as much, so the gradient passes "
-        "unchanged: {}. Nothing goes to `T`: it is the goal, and the goal stays.");
-}
-
 /* What the gradient of the score means, in words. */
 static const char *verdict(const Lesson *l, int64_t cell) {
     static char text[200];
     const double slope = lesson_grad(lesson_scores(l), cell);
-    const char *word = word_of(l, last_query(l));
-    const char *other = word_of(l, best_key(l));
-    if (slope == 0)
-        snprintf(text, sizeof text, "A small change of this score does not change the loss.");
-    else
-        snprintf(text, sizeof text, "For a smaller loss \"%s\" should give \"%s\" %s attention.",
-                 word, other, slope > 0 ? "less" : "more");
+    if (slope == 0) return "A small change of this score does not change the loss.";
+    snprintf(text, sizeof text, "For a smaller loss \"%s\" should give \"%s\" %s attention.",
+             word_of(l, last_query(l)), word_of(l, best_key(l)), slope > 0 ? "less" : "more");
     return text;
 }
 
 static void tell_products(Lesson *l) {
     const int64_t K = l->options.keys, q = last_query(l), k = best_key(l), cell = q * K + k;
     say(l, step_backward("Y", "A"), cell,
-        "The weight of \"%s\" for \"%s\" met the row \"%s\" of `V`, and moves the row \"%s\" of "
-        "`Y`: that row of `dY` with that row of `V` is its gradient, {}. A product takes rows "
-        "with columns; to take rows with rows, `V` is turned over.",
-        word_of(l, q), word_of(l, k), word_of(l, k), word_of(l, q));
+        "The weight of \"{row}\" for \"{column}\" met the row \"{column}\" of `V`, and moves the "
+        "row \"{row}\" of `Y`: that row of `dY` with that row of `V` is its gradient, {}. A product "
+        "takes rows with columns; to take rows with rows, `V` is turned over.");
     say(l, step_backward("Y", "V"), k * VALUES,
         "A number of `V` met a column of `A`, and moves a column of `Y`: for the first one of "
-        "\"%s\" the two columns give {}. To take columns with columns, `A` is turned over. `V` "
-        "was given, not computed: this gradient has arrived.",
-        word_of(l, k));
+        "\"{row}\" the two columns give {}. To take columns with columns, `A` is turned over. `V` "
+        "was given, not computed: this gradient has arrived.");
 }
 
 static void tell_backward(Lesson *l) {
@@ -210,23 +183,21 @@ static void tell_backward(Lesson *l) {
             : "");
     say(l, step_backward("S", "Q"), q * d,
         "A query has met every key, so all scores of its row answer for it. The gradient of the "
-        "first number of \"%s\" in `Q` is a sum with a term for each of them: {}. To take rows "
-        "with rows, `K'` is turned over, and that is `K` again.",
-        word_of(l, q));
+        "first number of \"{row}\" in `Q` is a sum with a term for each of them: {}. To take rows "
+        "with rows, `K'` is turned over, and that is `K` again.");
     say(l, step_backward("S", "K'"), k,
         "A key has met %d quer%s: its gradient has a term for each, and begins with {} for "
-        "\"%s\".",
-        (int)l->options.queries, l->options.queries == 1 ? "y" : "ies", word_of(l, k));
+        "\"{column}\".",
+        (int)l->options.queries, l->options.queries == 1 ? "y" : "ies");
     say(l, step_backward("K'", "K"), key,
         "On paper `dK` is one product: a key's column of `dS`, times the queries, gives {} and "
-        "the other numbers of \"%s\". `V` is what can be said, `Q` and `K` decide who is heard: "
-        "so all three are trained. Now every number of them has its gradient.",
-        word_of(l, k));
+        "the other numbers of \"{row}\". `V` is what can be said, `Q` and `K` decide who is heard: "
+        "so all three are trained. Now every number of them has its gradient.");
 }
 
 static void tell(Lesson *l) {
     tell_forward(l);
-    tell_loss_backward(l);
+    say_first_backward(l);
     tell_backward(l);
 }
 

@@ -71,40 +71,25 @@ static double most_of(const Setting *s, int number) {
     return *s->sizes ? s->sizes[strchr(s->lessons, '0' + number) - s->lessons] : s->most;
 }
 
-/* The fields of the options. */
-static int64_t *integer_in(const Setting *s, const LessonOptions *o) {
-    return (int64_t *)((uintptr_t)o + s->offset);
-}
-static uint64_t *seed_in(const Setting *s, const LessonOptions *o) {
-    return (uint64_t *)((uintptr_t)o + s->offset);
-}
-static double *number_in(const Setting *s, const LessonOptions *o) {
-    return (double *)((uintptr_t)o + s->offset);
-}
-static bool *switch_in(const Setting *s, const LessonOptions *o) {
-    return (bool *)((uintptr_t)o + s->offset);
-}
-static signed char *choice_in(const Setting *s, const LessonOptions *o) {
-    return (signed char *)((uintptr_t)o + s->offset);
-}
-static const char **text_in(const Setting *s, const LessonOptions *o) {
-    return (const char **)((uintptr_t)o + s->offset);
+/* The field of the options. */
+static void *field(const Setting *s, const LessonOptions *o) {
+    return (void *)((uintptr_t)o + s->offset);
 }
 
 /* Is another value than the lesson's own given? */
 static bool is_given(const Setting *s, const LessonOptions *o) {
-    if (s->kind == INTEGER) return *integer_in(s, o) != 0;
-    if (s->kind == SEED) return *seed_in(s, o) != LESSON_SEED;
-    if (s->kind == NUMBER) return *number_in(s, o) >= s->least;
-    if (s->kind == CHOICE) return *choice_in(s, o) != 0;
-    if (s->kind == RULE || s->kind == WORDS) return *text_in(s, o) != NULL;
+    if (s->kind == INTEGER) return *(int64_t *)field(s, o) != 0;
+    if (s->kind == SEED) return *(uint64_t *)field(s, o) != LESSON_SEED;
+    if (s->kind == NUMBER) return *(double *)field(s, o) >= s->least;
+    if (s->kind == CHOICE) return *(signed char *)field(s, o) != 0;
+    if (s->kind == RULE || s->kind == WORDS) return *(const char **)field(s, o) != NULL;
     if (s->kind == FORMULAS) return o->num_formulas > 0;
-    return *switch_in(s, o);
+    return *(bool *)field(s, o);
 }
 
 /* The flag that gives this value. */
 static const char *flag_of(const Setting *s, const LessonOptions *o) {
-    return s->kind == CHOICE && *choice_in(s, o) < 0 ? "--no-causal" : s->flag;
+    return s->kind == CHOICE && *(signed char *)field(s, o) < 0 ? "--no-causal" : s->flag;
 }
 
 const char *lesson_refuses(int number, const LessonOptions *options) {
@@ -118,13 +103,14 @@ LessonOptions lesson_or_own(LessonOptions o, LessonOptions own) {
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
         if (s->kind == CHOICE) {
-            const int choice = is_given(s, &o) ? *choice_in(s, &o) : *choice_in(s, &own);
-            *choice_in(s, &o) = (signed char)(choice > 0);
+            const int choice =
+                is_given(s, &o) ? *(signed char *)field(s, &o) : *(signed char *)field(s, &own);
+            *(signed char *)field(s, &o) = (signed char)(choice > 0);
         }
         if (is_given(s, &o)) continue;
-        if (s->kind == INTEGER) *integer_in(s, &o) = *integer_in(s, &own);
-        if (s->kind == SEED) *seed_in(s, &o) = *seed_in(s, &own);
-        if (s->kind == NUMBER) *number_in(s, &o) = *number_in(s, &own);
+        if (s->kind == INTEGER) *(int64_t *)field(s, &o) = *(int64_t *)field(s, &own);
+        if (s->kind == SEED) *(uint64_t *)field(s, &o) = *(uint64_t *)field(s, &own);
+        if (s->kind == NUMBER) *(double *)field(s, &o) = *(double *)field(s, &own);
     }
     return o;
 }
@@ -166,14 +152,14 @@ bool lesson_set(LessonOptions *options, const char *key, const char *value) {
     if (s == end) return tensor_fail("there is no setting \"%s\"", key);
     if (s->kind == RULE) return set_rule(options, value);
     if (s->kind == FORMULAS) return add_formula(options, value);
-    if (s->kind == WORDS) *text_in(s, options) = value;
+    if (s->kind == WORDS) *(const char **)field(s, options) = value;
     if (s->kind == WORDS) return true;
     if (!setting_number(key, value, s->kind != NUMBER, s->least, s->most, &number)) return false;
-    if (s->kind == INTEGER) *integer_in(s, options) = (int64_t)number;
-    if (s->kind == SEED) *seed_in(s, options) = (uint64_t)number;
-    if (s->kind == NUMBER) *number_in(s, options) = number;
-    if (s->kind == CHOICE) *choice_in(s, options) = number != 0 ? 1 : -1;
-    if (s->kind == SWITCH || s->kind == REQUEST) *switch_in(s, options) = number != 0;
+    if (s->kind == INTEGER) *(int64_t *)field(s, options) = (int64_t)number;
+    if (s->kind == SEED) *(uint64_t *)field(s, options) = (uint64_t)number;
+    if (s->kind == NUMBER) *(double *)field(s, options) = number;
+    if (s->kind == CHOICE) *(signed char *)field(s, options) = number != 0 ? 1 : -1;
+    if (s->kind == SWITCH || s->kind == REQUEST) *(bool *)field(s, options) = number != 0;
     return true;
 }
 
@@ -206,10 +192,10 @@ bool lesson_read_edit(LessonEdit *edit, const char *text) {
 /* The value as JSON, and as the argument of a flag; "" for a flag without an argument. */
 static void print_value(char *text, size_t size, const Setting *s, const LessonOptions *o) {
     *text = '\0';
-    if (s->kind == INTEGER) snprintf(text, size, "%" PRId64, *integer_in(s, o));
-    if (s->kind == SEED) snprintf(text, size, "%" PRIu64, *seed_in(s, o));
-    if (s->kind == NUMBER) snprintf(text, size, "%g", *number_in(s, o));
-    if (s->kind == RULE) snprintf(text, size, "%s", *text_in(s, o));
+    if (s->kind == INTEGER) snprintf(text, size, "%" PRId64, *(int64_t *)field(s, o));
+    if (s->kind == SEED) snprintf(text, size, "%" PRIu64, *(uint64_t *)field(s, o));
+    if (s->kind == NUMBER) snprintf(text, size, "%g", *(double *)field(s, o));
+    if (s->kind == RULE) snprintf(text, size, "%s", *(const char **)field(s, o));
 }
 
 /* " --words "the cat"", quoted for a shell. */
@@ -249,8 +235,8 @@ void settings_write(FILE *file, int number, const LessonOptions *used) {
         const Setting *s = &settings[i];
         if (!takes(number, used->part, s) || s->kind > CHOICE) continue;
         print_value(value, sizeof value, s, used);
-        if (s->kind == SWITCH) strcpy(value, *switch_in(s, used) ? "true" : "false");
-        if (s->kind == CHOICE) strcpy(value, *choice_in(s, used) > 0 ? "true" : "false");
+        if (s->kind == SWITCH) strcpy(value, *(bool *)field(s, used) ? "true" : "false");
+        if (s->kind == CHOICE) strcpy(value, *(signed char *)field(s, used) > 0 ? "true" : "false");
         fprintf(file, "%s{\"key\":\"%s\",\"kind\":\"%s\",\"value\":%s", before, s->key,
                 kinds[s->kind], value);
         if (s->kind < SWITCH)
@@ -265,7 +251,7 @@ bool settings_check_sizes(int number, const LessonOptions *used) {
     for (int i = 0; i < SETTINGS; i++) {
         const Setting *s = &settings[i];
         if (!takes(number, used->part, s) || !*s->sizes) continue;
-        const int value = (int)*integer_in(s, used), most = (int)most_of(s, number);
+        const int value = (int)*(int64_t *)field(s, used), most = (int)most_of(s, number);
         if (value <= most) continue;
         if (strcmp(s->key, "size") == 0)
             return tensor_fail("lesson %d: size %d is too large here: at most %d", number, value,

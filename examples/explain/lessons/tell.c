@@ -327,6 +327,24 @@ void say_loss_backward(Lesson *l, const char *y) {
         y, show_grad("E", most));
 }
 
+void say_first_backward(Lesson *l) {
+    const int64_t most = largest_grad("E");
+    say(l, step_start(), 0,
+        "A gradient says how fast the loss changes when a number changes; `dY` stands for the "
+        "gradient of the loss by `Y`. The loss changes exactly as fast as itself: 1. With this 1 "
+        "everything begins.");
+    say(l, step_backward("loss", "E^2"), most,
+        "The loss is a plain sum. If one of the squares grows by a little, the loss grows by as "
+        "much, so each of them gets 1.");
+    say(l, step_backward("E^2", "E"), LARGEST,
+        "The derivative of a square is twice what was squared. Times the 1 that arrives this is "
+        "%s: the largest error gets the largest gradient.",
+        show_product(number(2), value_of("E", most), grad_of("E", most)));
+    say(l, step_backward("E", "Y"), most,
+        "`E` is `Y` minus `T`. If `Y` grows, `E` grows by as much, so the gradient passes "
+        "unchanged: {}. Nothing goes to `T`: it is the goal, and the goal stays.");
+}
+
 static const char *after_colon(const char *equation) {
     static char text[128];
     snprintf(text, sizeof text, ": %.120s", equation);

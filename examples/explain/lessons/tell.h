@@ -90,6 +90,8 @@ TELLS(4, 5) void say(Lesson *l, Step at, int64_t look, const char *text, ...);
 /* Three steps forward and four back that all lessons share, told shortly. target: what T is; y:
  * what E is made of. */
 void say_loss(Lesson *l, const char *target), say_loss_backward(Lesson *l, const char *y);
+/* The four back, for a reader who sees them for the first time. */
+void say_first_backward(Lesson *l);
 
 /* ": 0.6 becomes 0.8": a weight that dropout keeps, or its gradient. "" if it keeps none, or if the
  * gradient is 0. */

@@ -21,28 +21,15 @@
  * line i of the JSON's tape and its input k the name may always be OUT.dIN: the names of the result
  * and of the input, or of the input in "call".
  *
- * The answer's lesson then has "planted", a list, empty without a rule:
- *
- *     {"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A","formula":"y * dy",
- *      "verdict":"wrong","mistake":"no_sum","why":"It is A * dA, without the sum over the row.",
- *      "question":"If one number of Z grows, what happens to the other numbers of A in its row?"}
- *
- * typed: false for a known mistake, which is listed, too; verdict: "right" or "wrong", compared
- * with the line's own backward; mistake: an id of the exercises, "" if it is none; why: a sentence,
- * "" if nothing is known; question: of the mistake, or "". The why of a right rule says that it is
- * right for these numbers only, as dy w' is where w is symmetric. "line" and "input" are those of
- * the tape, whose "backward" has the numbers of the formula and its check, "worst"; a formula that
- * is not linear in dy can pass that check, and is wrong here. With "train 1" training has "wrong",
- * the losses with the planted rules. A formula that does not fit makes the whole answer an error,
- * {"error":"rule of A, column 5: there is no dz here: ..."}; the column counts in the formula,
- * from 1. An error of the name has no column: "rule of Q: ...".
+ * The answer's lesson then has "planted" (rule_plant.h), and the tape's "backward" the numbers of
+ * the formula and its check, "worst"; a formula that is not linear in dy can pass that check, and is
+ * wrong here. With "train 1" training has "wrong", the losses with the planted rules. A formula that
+ * does not fit makes the whole answer an error, {"error":"rule of A, column 5: there is no dz here:
+ * ..."}; the column counts in the formula, from 1. An error of the name has no column.
  *
  * With "box 1" the answer has no lesson, but what a box for a rule needs, in a tenth of the time:
- * {"box":{"help":[{"text":"a @ b","says":"the product of matrices"}, ...], "planted":[as above],
- * "places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
- * "shown":"A * (dA - sum(A * dA))","exercise":"04_softmax","names":[...],"mistakes":[...]}]}}, for
- * each gradient the name of its rule, a right formula, the same in the lesson's names, the exercise
- * in C, the names that a formula can use, and the known mistakes (rule_plant.h). So it is also the
+ * {"box":{"help":[{"text":"a @ b","says":"the product of matrices"}, ...], "planted":[...],
+ * "places":[...]}}, for each gradient what can be written there (rule_plant.h). So it is also the
  * way to check a formula while it is typed.
  *
  * With "probe INDEX FROM TO POINTS NAME" the answer has no lesson, but what its forward computes if
