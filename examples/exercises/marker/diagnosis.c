@@ -327,9 +327,19 @@ static const KnownMistake *name_all(Case *c) {
     return NULL;
 }
 
-/* The mistake that explains this output; `outputs` gets a bit for each output that it explains. */
+/* Nothing was written to it in the call that was made for this, and in all others it is 0. */
+static bool never_written(const Case *c, int output) {
+    for (int i = 0; i < c->right->n; i++)
+        if (returned(c, i) && !is_all_zero(c->e, &c->trial->calls.call[i], output)) return false;
+    return c->trial->unwritten >> output & 1;
+}
+
+/* The mistake that explains this output; `outputs` gets a bit for each output that it explains.
+ * What is not written yet is no mistake: without dq, dk and dv none says that only v has a
+ * gradient. */
 static const KnownMistake *name_output(Case *c, int output, unsigned *outputs) {
     *outputs = 0;
+    if (never_written(c, output)) return NULL;
     for (int i = 0; exercise_mistake(c->e, i); i++) {
         const Fit *f = fit_of(c, i);
         if (!fits_output(c, f, output)) continue;
@@ -359,13 +369,6 @@ static void say_hint(const Case *c, int output) {
     if (!strstr(c->mark->text, hint)) say(c->mark, "%s", hint);
     if (asks && !strstr(c->mark->text, asks))
         say(c->mark, "%s: %s\n", exercise_array(c->e, output)->name, asks);
-}
-
-/* Nothing was written to it in the call that was made for this, and in all others it is 0. */
-static bool never_written(const Case *c, int output) {
-    for (int i = 0; i < c->right->n; i++)
-        if (returned(c, i) && !is_all_zero(c->e, &c->trial->calls.call[i], output)) return false;
-    return c->trial->unwritten >> output & 1;
 }
 
 /* ---- one row alone ------------------------------------------------------------------------------
