@@ -519,6 +519,17 @@ TEST(the_compiler) {
     ck_assert_ptr_nonnull(strstr(complaints, "TMPDIR"));
 }
 
+/* Where there is a static C library a program is linked with started.o: harness.o alone has little
+ * in it, and all that it needs is looked for each time. */
+TEST(the_linker_has_little_to_do) {
+    submit_right_answers();
+    if (shell("echo 'int main(void) { return 0; }' | cc -static -xc - -o $D/empty") != 0) return;
+    put(path("slow"), "#!/bin/sh\ncase \"$*\" in *program.exe*/harness.o*) exit 1; esac\n"
+                      "exec cc \"$@\"\n");
+    ck_assert_int_eq(shell("chmod 755 $D $D/slow"), 0);
+    ck_assert_int_eq(run_line("CC=$D/slow", "--submission $D 4"), 0);
+}
+
 /* Folders with spaces and quotes, and one that looks like a flag; no file is left behind. */
 TEST(odd_folders) {
     submit_right_answers();
