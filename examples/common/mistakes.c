@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define RIGHT(of, forward, ...) {of, NULL, __VA_ARGS__, NULL, NULL, NULL, NULL, forward},
-#define MISTAKE(of, id, ...)    {of, id, __VA_ARGS__, NULL, NULL, NULL},
+#define RIGHT(of, forward, ...) {of, NULL, __VA_ARGS__, NULL, NULL, NULL, forward},
+#define MISTAKE(of, id, ...)    {of, id, __VA_ARGS__, NULL, NULL},
 #define BREAK(of, id, ...)      {of, id, __VA_ARGS__, NULL},
 const MistakeRow mistake_rows[] = {
 #include "mistakes.def"

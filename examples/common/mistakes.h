@@ -17,9 +17,8 @@ typedef struct {
     const char *formula[3]; /* of each input, in the language of rules; NULL: is right */
     const char *computes;   /* "{y} * {dy}, without the sum over the row." */
     const char *asks;       /* a question whose answer is the mend */
-    const char *key;        /* of --break, and what it says; NULL: the id alone */
-    const char *title;
-    const char *forward; /* of a right backward: what the op computes; or NULL */
+    const char *key;        /* of --break; NULL: the id alone */
+    const char *forward;    /* of a right backward: what the op computes; or NULL */
 } MistakeRow;
 
 extern const MistakeRow mistake_rows[];

@@ -371,7 +371,6 @@ bool lesson_write_json(Lesson *l, FILE *file) {
     if (l->options.train) write_training(l, file);
     settings_write_command(file, l->number, &l->given);
     settings_write(file, l->number, &l->options);
-    wrong_write(file, l->rule, &l->planting);
     json_write_member(file, "rule", l->rule ? wrong_key(l->rule) : "");
     rule_write(&l->planting, file);
     fprintf(file, ",\n\"tape\":");

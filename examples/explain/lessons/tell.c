@@ -232,8 +232,9 @@ void bet(Lesson *l, Step at, const char *const *options, int answer, const char 
 /* Of a step whose gradients are not added, on purpose. */
 static void write_wrong_text(const Lesson *l) {
     char text[TEXT];
-    snprintf(text, sizeof text, "Here backward is wrong on purpose: %s. It computes %s",
-             wrong_title(l->rule), l->rule->computes);
+    snprintf(text, sizeof text,
+             "Here backward is wrong on purpose: = in place of +=. It computes %s",
+             l->rule->computes);
     json_write_string(l->json, text);
 }
 

@@ -158,12 +158,11 @@ function firstFormula(step, place, isHidden) {
     return isHidden ? "" : found ? found.formula : formulaOf(place);
 }
 
-/* At an addition the rule is +=: {text, menu, isPlanted}. */
+/* At an addition the rule is +=: {text, last, isPlanted}. */
 function sumAt({ kind, part }) {
-    const menu = kind === "add" && Controls.canWriteRules() && (state.lesson.rules || []).find(({ key }) => key === "assign");
-    if (!menu) return null;
+    if (kind !== "add" || !Controls.canWriteRules()) return null;
     const { parts } = part.tensor, words = parts.slice(0, parts.indexOf(part) + 1).map(each => `from ${plain(each.line.result.symbol)}`);
-    const isPlanted = state.lesson.rule === menu.key, [last] = words.slice(-1);
+    const isPlanted = state.lesson.rule === "assign", [last] = words.slice(-1);
     return { isPlanted, last, text: isPlanted ? last : words.join(" + ") };
 }
 

@@ -2,7 +2,6 @@
 #include "wrong.h"
 
 #include "../../../autograd/autograd.h"
-#include "../page/json.h"
 #include "rule_judge.h"
 
 #include <stdio.h>
@@ -18,7 +17,6 @@ const MistakeRow *wrong_find(const char *key) {
 }
 
 const char *wrong_key(const MistakeRow *m) { return m->key ? m->key : m->id; }
-const char *wrong_title(const MistakeRow *m) { return m->title ? m->title : m->id; }
 
 /* ---- = in place of += ------------------------------------------------------------------------ */
 
@@ -51,59 +49,30 @@ static int plant_assign(Planting *planting) {
 
 /* ---- what a mistake changes ------------------------------------------------------------------ */
 
-typedef struct {
-    int line, k;
-    const char *formula;
-} Place;
-
-/* The next gradient of the open tape that the mistake changes; false after the last one. */
-static bool next_place(const MistakeRow *m, const Planting *planting, Place *at) {
+/* In each gradient of the line the mistake's formula, where it is wrong. */
+static int plant_in_line(const MistakeRow *m, Planting *planting, int i) {
+    char name[3 * RULE_NAME];
+    int planted = 0;
     TapeLine line;
-    for (at->k++; tape_line(at->line, &line); at->line++, at->k = 0)
-        for (; at->k < 3 && tape_line(at->line, &line); at->k++) {
-            const MistakeRow *row = mistake_find(line.op, m->id);
-            at->formula = row && at->k < line.n_in ? row->formula[at->k] : NULL;
-            if (at->formula && planted_has_gradient(&line, at->k) &&
-                planted_is_wrong(planting, at->line, at->k, at->formula))
-                return true;
-        }
-    return false;
+    for (int k = 0; k < 3 && tape_line(i, &line); k++) {
+        const MistakeRow *row = mistake_find(line.op, m->id);
+        const char *formula = row && k < line.n_in ? row->formula[k] : NULL;
+        if (!formula || !planted_has_gradient(&line, k)) continue;
+        if (!planted_is_wrong(planting, i, k, formula)) continue;
+        planted_name(planting, i, k, name);
+        planted += rule_plant_at(planting, i, k, name, formula);
+    }
+    return planted;
 }
 
 int wrong_apply(const MistakeRow *m, Planting *planting) {
-    char name[3 * RULE_NAME];
+    TapeLine line;
     int planted = is_assign(m) ? plant_assign(planting) : 0;
-    for (Place at = {0, -1, NULL}; next_place(m, planting, &at);) {
-        planted_name(planting, at.line, at.k, name);
-        planted += rule_plant_at(planting, at.line, at.k, name, at.formula);
-    }
+    for (int i = 0; tape_line(i, &line); i++) planted += plant_in_line(m, planting, i);
     return planted;
 }
 
 bool wrong_assigns(const Planting *planting, int i) {
     const PlantedLine *line = planted_line(planting, i);
     return line && line->assigned;
-}
-
-/* ---- the menu -------------------------------------------------------------------------------- */
-
-static bool changes_any(const MistakeRow *m, const Planting *planting) {
-    TapeLine line;
-    bool any = next_place(m, planting, &(Place){0, -1, NULL});
-    for (int i = 0; !any && is_assign(m) && tape_line(i, &line); i++) any = shared_inputs(&line);
-    return any;
-}
-
-void wrong_write(FILE *file, const MistakeRow *used, const Planting *planting) {
-    const char *before = "{\"key\":";
-    fprintf(file, ",\n\"rules\":[");
-    for (const MistakeRow *m = mistake_rows; m < mistake_rows + num_mistake_rows; m++) {
-        if ((!m->key && m != used) || !changes_any(m, planting)) continue;
-        fputs(before, file);
-        json_write_string(file, wrong_key(m));
-        json_write_member(file, "title", wrong_title(m));
-        putc('}', file);
-        before = ",\n {\"key\":";
-    }
-    putc(']', file);
 }

@@ -17,17 +17,11 @@
 /* The mistake with this key or id, "softmax" or "no_sum"; NULL if there is none. */
 const MistakeRow *wrong_find(const char *key);
 const char *wrong_key(const MistakeRow *m);
-/* "softmax without its sum", or the id */
-const char *wrong_title(const MistakeRow *m);
 
 /* Plants the mistake in the lines of the open tape whose gradients it changes, until the tape ends.
  * A mistake is all rows with its id. Returns the number of gradients. */
 int wrong_apply(const MistakeRow *m, Planting *planting);
 /* Is "assign" planted in this line? */
 bool wrong_assigns(const Planting *planting, int line);
-
-/* Writes ,"rules":[{"key":"softmax","title":"softmax without its sum"}, ...]: which mistakes with a
- * key change a gradient of the open tape, and the mistake in use, or NULL. */
-void wrong_write(FILE *file, const MistakeRow *used, const Planting *planting);
 
 #endif
