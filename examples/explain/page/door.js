@@ -61,7 +61,7 @@ function giveUp() {
     const step = stepNow();
     if (Controls.isLoading()) return false;
     const place = placeAt(step);
-    markDone(step, formulaOf(place), true);
+    markDone(step, place.shown, true);
     step.part.dx.forEach((_, i) => state.lesson.shown.add(secretOf(picture.main.key(i))));
     if (plantedAt(step)) Controls.plantRule(place, null);
     else drawAgain();
@@ -148,14 +148,11 @@ function fillField(filled, first) {
     mirrorText();
 }
 
-/* The library's rule, as on paper: dS' @ Q. */
-const formulaOf = place => place.shown || inLessonNames(place, place.formula);
-
 /* The formula that stands in the field first: what is planted, what was written before, or the library's own. */
 function firstFormula(step, place, isHidden) {
     const planted = plantedAt(step), found = state.hide && doneAt(step);
-    if (planted) return planted.typed ? planted.formula : inLessonNames(place, planted.formula);
-    return isHidden ? "" : found ? found.formula : formulaOf(place);
+    if (planted) return planted.formula;
+    return isHidden ? "" : found ? found.formula : place.shown;
 }
 
 /* At an addition the rule is +=: {text, last, isPlanted}. */
@@ -169,10 +166,10 @@ function sumAt({ kind, part }) {
 /* The known mistakes of a place, as formulas in the names of the lesson; above them the way back from one. */
 function optionsOf(step, place, sum, first) {
     const isPlanted = sum ? sum.isPlanted : !!plantedAt(step), list = sum ? [sum.last]
-        : [...new Set(place.mistakes.map(({ formula }) => inLessonNames(place, formula)))];
+        : place.mistakes.map(({ formula }) => formula);
     if (!list.length && !isPlanted) return [];
     const known = plantedAt(step)?.mistake && place.mistakes.find(({ id }) => id === plantedAt(step).mistake)?.formula,
-        at = !isPlanted ? "" : list.find(each => dense(each) === dense(first)) || (known && inLessonNames(place, known));
+        at = !isPlanted ? "" : list.find(each => dense(each) === dense(first)) || known;
     return [new Option(isPlanted ? "take back" : "known mistakes", "", false, !isPlanted), isPlanted && !at && new Option("yours", first, false, true),
         ...list.map(each => new Option(each, each, false, each === at))];
 }
@@ -250,12 +247,6 @@ function namesAt(place) {
         groups.get(meaning).all.push(each.name);
     }
     return [...groups.values()].map(group => ({ ...group, name: group.all.find(name => !name.includes("(")) || group.all[0] }));
-}
-
-/* A formula of this place in these names: for y of A it says A. */
-function inLessonNames(place, formula) {
-    const own = namesAt(place);
-    return formula.replace(/[A-Za-z_]\w*/g, word => own.find(({ all }) => all.includes(word))?.name || word);
 }
 
 /* A formula to be read, not typed: A × dA, in the symbols and signs of the page. */

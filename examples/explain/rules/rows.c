@@ -16,17 +16,6 @@ enum { KEPT, ALLOWED, DERIVATIVE, TARGET, COUNTED, COS, SIN, PAIRS, TENSORS };
 static const char *const words[TENSORS] = {"kept",    "allowed", "derivative", "target",
                                            "counted", "cos",     "sin",        "pairs"};
 
-static void add(RuleScope *scope, const char *name, RuleName means) {
-    snprintf(means.name, sizeof means.name, "%s", name);
-    for (int i = 0; i < scope->n; i++)
-        if (strcmp(scope->names[i].name, means.name) == 0) return;
-    if (*name && scope->n < RULE_NAMES) scope->names[scope->n++] = means;
-}
-
-static void add_number(RuleScope *scope, const char *name, double number) {
-    add(scope, name, (RuleName){.meaning = NAMES_NUMBER, .number = number});
-}
-
 /* Does the loss count a row of scores? An ignored one gets no gradient. */
 static bool counts_row(const RuledTape *tape, const RuledLine *line, int64_t row) {
     const int64_t columns = tape->tensors[line->in[0]].columns;
@@ -42,15 +31,15 @@ static void add_counted(const RuledTape *tape, const RuledLine *line, RuleScope 
     const int64_t rows = x->columns > 0 ? x->size / x->columns : 0;
     int64_t n = 0;
     for (int64_t r = 0; r < rows; r++) n += counts_row(tape, line, r);
-    add_number(scope, "n", (double)n);
-    if (n == rows) add_number(scope, "counted", 1);
+    rule_add_number(scope, "n", (double)n);
+    if (n == rows) rule_add_number(scope, "counted", 1);
 }
 
 /* The names of the op's call; of a planted rule x0, x1, ... are its inputs, t7 a tensor, and g7 the
  * gradient of one. */
 static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *scope) {
     static const char *const arguments[] = {"s", "p", "scale", "eps"};
-    const char *at = strchr(json_text(line->json, "call", ""), '(');
+    const char *call = json_text(line->json, "call", "");
     const TapeTensor *y = &tape->tensors[line->out];
     char name[RULE_NAME];
     scope->n = 0;
@@ -58,33 +47,33 @@ static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *
     for (int i = 0; i < 4; i++) {
         const Json *argument = json_get(line->json, arguments[i]);
         if (!argument) continue;
-        add_number(scope, arguments[i], json_number(argument));
-        if (*arguments[i] == 's') add_number(scope, i ? "s" : "scale", json_number(argument));
+        rule_add_number(scope, arguments[i], json_number(argument));
+        if (*arguments[i] == 's') rule_add_number(scope, i ? "s" : "scale", json_number(argument));
     }
     if (line->num_in > 0 && line->in[0] >= 0 && y->size > 0)
-        add_number(scope, "count", (double)tape->tensors[line->in[0]].size / (double)y->size);
+        rule_add_number(scope, "count", (double)tape->tensors[line->in[0]].size / (double)y->size);
     for (int k = 0; k < line->num_in; k++) {
         const RuleName input = {.meaning = NAMES_INPUT, .input = k};
-        at = at ? at + strspn(at, "(, ") : NULL;
-        snprintf(name, sizeof name, "%.*s", at ? (int)strcspn(at, ",)") : 0, at ? at : "");
-        if (line->in[k] >= 0) add(scope, name, input);
-        at = at ? strchr(at, ',') : NULL;
+        if (line->in[k] < 0) continue;
+        rule_argument(call, k, name);
+        rule_add_name(scope, name, input);
         snprintf(name, sizeof name, "x%d", k);
-        if (line->in[k] >= 0) add(scope, name, input);
+        rule_add_name(scope, name, input);
     }
-    add_number(scope, "w", 1); /* where there is none */
-    add_number(scope, "b", 0);
-    add(scope, "y", (RuleName){.meaning = NAMES_OUT});
-    add(scope, "dy", (RuleName){.meaning = NAMES_DY});
-    if (line->num_in > 0 && line->in[0] >= 0) add(scope, "x", (RuleName){.meaning = NAMES_INPUT});
+    rule_add_number(scope, "w", 1); /* where there is none */
+    rule_add_number(scope, "b", 0);
+    rule_add_name(scope, "y", (RuleName){.meaning = NAMES_OUT});
+    rule_add_name(scope, "dy", (RuleName){.meaning = NAMES_DY});
+    if (line->num_in > 0 && line->in[0] >= 0)
+        rule_add_name(scope, "x", (RuleName){.meaning = NAMES_INPUT});
     add_counted(tape, line, scope);
     for (int i = 0; i < TENSORS; i++)
-        add(scope, words[i], (RuleName){.meaning = NAMES_TENSOR, .input = i});
+        rule_add_name(scope, words[i], (RuleName){.meaning = NAMES_TENSOR, .input = i});
     for (int t = 0; t < tape->num_tensors && scope->n < RULE_NAMES - 1; t++) {
         snprintf(name, sizeof name, "t%d", t);
-        add(scope, name, (RuleName){.meaning = NAMES_TENSOR, .input = TENSORS + t});
+        rule_add_name(scope, name, (RuleName){.meaning = NAMES_TENSOR, .input = TENSORS + t});
         snprintf(name, sizeof name, "g%d", t);
-        add(scope, name, (RuleName){.meaning = NAMES_GRADIENT, .input = t});
+        rule_add_name(scope, name, (RuleName){.meaning = NAMES_GRADIENT, .input = t});
     }
 }
 

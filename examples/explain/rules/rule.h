@@ -113,6 +113,13 @@ __attribute__((format(printf, 3, 4))) void *rule_complain(RuleFormula *formula, 
                                                           const char *format, ...);
 /* "sum", ... by number; NULL after the last one. And what it does: "adds up each row". */
 const char *rule_function(int i), *rule_function_does(int i);
+/* Adds a name, unless it is there already, is "", or has no room. */
+void rule_add_name(RuleScope *scope, const char *name, RuleName means);
+void rule_add_number(RuleScope *scope, const char *name, double number);
+/* The name of exactly these n characters; NULL if there is none. */
+const RuleName *rule_find_name(const RuleScope *scope, const char *word, size_t n);
+/* "b" of "ag_matmul(a, b)" for k = 1; "" if there is none. */
+void rule_argument(const char *call, int k, char argument[RULE_NAME]);
 /* Can this name stand in a formula as it is? S / sqrt(d) cannot, since x / S / sqrt(d) would be
  * another formula; d(S / sqrt(d)) can, since its brackets hold it together. */
 bool rule_can_stand(const char *name);

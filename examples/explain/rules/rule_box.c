@@ -79,7 +79,7 @@ static bool write_mistakes(const Planting *p, const JudgePlace *place, const cha
     Tensor *kept = NULL;
     for (int m = 0; m < num_mistake_rows && !tensor_error(); m++) {
         if (!place->is_wrong[m]) continue;
-        planted_say_formula(p, use, &kept, mistake_rows[m].formula[use->k], said);
+        planted_say_formula(p, use, NULL, &kept, mistake_rows[m].formula[use->k], said);
         fprintf(file, "%s{\"id\":", *before);
         json_write_string(file, mistake_rows[m].id);
         json_write_member(file, "formula", said);

@@ -340,14 +340,14 @@ static void compare(Look *l, Judged *j, bool here) {
 
 /* A text with the lesson's names. */
 static void say(Look *l, const char *text, char said[JUDGE_TEXT]) {
-    planted_say(l->planting, &l->uses[0], &l->kept[0], text, said);
+    planted_say(l->planting, &l->uses[0], l->is_whole ? l->x : NULL, &l->kept[0], text, said);
 }
 
 void judge_name_mistake(const Planting *planting, const PlantedUse *use, Tensor **kept,
                         const MistakeRow *m, char *complaint, size_t size) {
     char said[JUDGE_TEXT];
     if (!m) return;
-    planted_say(planting, use, kept, m->computes, said);
+    planted_say(planting, use, NULL, kept, m->computes, said);
     said[strlen(said) - 1] = '\0'; /* the full stop */
     if (strlen(complaint) + strlen(said) + 10 < size) put_text(complaint, size, ". It is %s", said);
 }
@@ -451,7 +451,8 @@ static bool try_shown(Look *l, const char *text, char shown[JUDGE_TEXT]) {
 }
 
 static void say_formula(Look *l, int u, const char *formula, char said[JUDGE_TEXT]) {
-    planted_say_formula(l->planting, &l->uses[u], &l->kept[u], formula, said);
+    planted_say_formula(l->planting, &l->uses[u], l->is_whole ? l->x : NULL, &l->kept[u], formula,
+                        said);
 }
 
 /* One of a use: where forward multiplies by 1 / sqrt(d), backward divides by sqrt(d). */

@@ -25,14 +25,12 @@ bool planted_turns(const TapeLine *line) {
 
 void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]) {
     const char *call = line->text && line->text->call ? line->text->call : "";
-    const char *at = strchr(call, '(');
     *argument = '\0';
-    for (int i = 0; at && i <= k; i++) {
-        at += strspn(at, "(, ");
-        snprintf(argument, RULE_NAME, "%.*s", (int)strcspn(at, ",)"), at);
-        if (line->argument && strcmp(argument, line->argument) == 0) *argument = '\0';
-        at = *argument ? strchr(at, ',') : NULL; /* a number comes after all inputs */
-        if (!at && i < k) *argument = '\0';
+    for (int i = 0; i <= k; i++) {
+        rule_argument(call, i, argument);
+        if (!line->argument || strcmp(argument, line->argument) != 0) continue;
+        *argument = '\0'; /* a number comes after all inputs */
+        return;
     }
 }
 
@@ -42,27 +40,14 @@ void planted_inputs(const TapeLine *line, Tensor *in[PLANTED_INPUTS]) {
 
 /* ---- a list of names ------------------------------------------------------------------------- */
 
-static void add(RuleScope *scope, const char *name, RuleName means) {
-    snprintf(means.name, sizeof means.name, "%.36s", name);
-    bool is_there = !*name || scope->n == RULE_NAMES;
-    for (int i = 0; i < scope->n && !is_there; i++)
-        is_there = strcmp(scope->names[i].name, means.name) == 0;
-    if (is_there) return;
-    scope->names[scope->n++] = means;
-}
-
-static void add_number(RuleScope *scope, const char *name, double number) {
-    add(scope, name, (RuleName){.meaning = NAMES_NUMBER, .number = number});
-}
-
 /* dA and d(A) for a gradient. */
 static void add_gradient(RuleScope *scope, const char *name, RuleName means) {
     char text[RULE_NAME];
     if (!*name) return;
     snprintf(text, sizeof text, "d%.36s", name);
-    add(scope, text, means);
+    rule_add_name(scope, text, means);
     snprintf(text, sizeof text, "d(%.36s)", name);
-    add(scope, text, means);
+    rule_add_name(scope, text, means);
 }
 
 /* The other names of a tensor; NULL: none is wanted of it, or of its gradient. */
@@ -72,7 +57,7 @@ static void add_aliases(const Planting *p, RuleScope *scope, const Tensor *x, co
         const RuleAlias *alias = &p->aliases[i];
         if (!alias->tensor || strcmp(alias->tensor, x->name) != 0) continue;
         if (gradient) add_gradient(scope, alias->alias, *gradient);
-        if (means) add(scope, alias->alias, *means);
+        if (means) rule_add_name(scope, alias->alias, *means);
     }
 }
 
@@ -80,12 +65,12 @@ static void add_aliases(const Planting *p, RuleScope *scope, const Tensor *x, co
 static void add_line(const Planting *p, RuleScope *scope, const TapeLine *line) {
     const RuleName result = {.meaning = NAMES_OUT}, arrives = {.meaning = NAMES_DY};
     add_gradient(scope, line->out->name, arrives);
-    add(scope, line->out->name, result);
+    rule_add_name(scope, line->out->name, result);
     add_aliases(p, scope, line->out, &result, &arrives);
     for (int k = 0; k < line->n_in && k < PLANTED_INPUTS; k++) {
         const RuleName input = {.meaning = NAMES_INPUT, .input = k};
         if (!line->in[k]) continue;
-        add(scope, line->in[k]->name, input);
+        rule_add_name(scope, line->in[k]->name, input);
         add_aliases(p, scope, line->in[k], &input, NULL);
     }
 }
@@ -129,11 +114,11 @@ static void add_tape(const Planting *p, RuleScope *scope) {
         for (int k = 0; k < line.n_in; k++) {
             const RuleName input = {.meaning = NAMES_TENSOR, .tensor = line.in[k]};
             if (!line.in[k] || line.in[k]->grad_fn) continue; /* a line before made it */
-            add(scope, line.in[k]->name, input);
+            rule_add_name(scope, line.in[k]->name, input);
             add_aliases(p, scope, line.in[k], &input, NULL);
         }
         const RuleName result = {.meaning = NAMES_TENSOR, .tensor = line.out};
-        add(scope, line.out->name, result);
+        rule_add_name(scope, line.out->name, result);
         add_aliases(p, scope, line.out, &result, NULL);
     }
 }
@@ -161,20 +146,22 @@ static bool add_op(int i, const TapeLine *line, Tensor **kept, RuleScope *scope)
     char argument[RULE_NAME];
     for (int k = 0; k < line->n_in && k < PLANTED_INPUTS; k++) {
         planted_argument(line, k, argument);
-        if (line->in[k]) add(scope, argument, (RuleName){.meaning = NAMES_INPUT, .input = k});
+        if (line->in[k])
+            rule_add_name(scope, argument, (RuleName){.meaning = NAMES_INPUT, .input = k});
     }
-    add(scope, "y", (RuleName){.meaning = NAMES_OUT});
-    add(scope, "dy", (RuleName){.meaning = NAMES_DY});
-    if (line->n_in > 0 && line->in[0]) add(scope, "x", (RuleName){.meaning = NAMES_INPUT});
-    if (line->argument) add_number(scope, line->argument, line->number);
+    rule_add_name(scope, "y", (RuleName){.meaning = NAMES_OUT});
+    rule_add_name(scope, "dy", (RuleName){.meaning = NAMES_DY});
+    if (line->n_in > 0 && line->in[0])
+        rule_add_name(scope, "x", (RuleName){.meaning = NAMES_INPUT});
+    if (line->argument) rule_add_number(scope, line->argument, line->number);
     if (line->argument && *line->argument == 's')
-        add_number(scope, line->argument[1] ? "s" : "scale", line->number);
+        rule_add_number(scope, line->argument[1] ? "s" : "scale", line->number);
     if (says(line, "count") && line->n_in > 0)
-        add_number(scope, "count",
-                   (double)tensor_numel(line->in[0]) / (double)tensor_numel(line->out));
+        rule_add_number(scope, "count",
+                        (double)tensor_numel(line->in[0]) / (double)tensor_numel(line->out));
     if (strcmp(line->op, "dropout") != 0) return true;
     if (!*kept) *kept = find_kept(i, line);
-    if (*kept) add(scope, "kept", (RuleName){.meaning = NAMES_TENSOR, .tensor = *kept});
+    if (*kept) rule_add_name(scope, "kept", (RuleName){.meaning = NAMES_TENSOR, .tensor = *kept});
     return *kept != NULL;
 }
 
@@ -190,10 +177,10 @@ bool planted_scope_of_op(const PlantedUse *use, Tensor **kept, RuleScope *scope)
     scope->may_define = false;
     if (!tape_line(use->line, &line)) return false;
     if (!use->turned) return add_op(use->line, &line, kept, scope);
-    add(scope, "x", (RuleName){.meaning = NAMES_INPUT, .input = 0});
-    add(scope, "w", (RuleName){.meaning = NAMES_TENSOR, .tensor = use->turned});
-    add(scope, "y", (RuleName){.meaning = NAMES_OUT});
-    add(scope, "dy", (RuleName){.meaning = NAMES_DY});
+    rule_add_name(scope, "x", (RuleName){.meaning = NAMES_INPUT, .input = 0});
+    rule_add_name(scope, "w", (RuleName){.meaning = NAMES_TENSOR, .tensor = use->turned});
+    rule_add_name(scope, "y", (RuleName){.meaning = NAMES_OUT});
+    rule_add_name(scope, "dy", (RuleName){.meaning = NAMES_DY});
     return true;
 }
 
@@ -208,7 +195,8 @@ bool planted_scope(const Planting *p, int i, const Tensor *x, Tensor **kept, Rul
     scope->own = scope->n;
     if (!add_op(i, &line, kept, scope)) return false;
     for (int k = 0; k < p->num_aliases; k++)
-        if (!p->aliases[k].tensor) add_number(scope, p->aliases[k].alias, p->aliases[k].number);
+        if (!p->aliases[k].tensor)
+            rule_add_number(scope, p->aliases[k].alias, p->aliases[k].number);
     if (!x) scope->own = scope->n;
     add_gradients(p, scope, i, x);
     add_tape(p, scope);
@@ -265,6 +253,19 @@ static void write_turned(const char *name, const TapeLine *line, FILE *file) {
     fprintf(file, "%.*s", n, name);
 }
 
+/* K of K', which a line before has made by a transpose; NULL: it is none, or has no name here. */
+static const char *name_turned_back(const RuleName *name, const Names *names) {
+    TapeLine line;
+    const char *back = "";
+    tape_line(names->use->line, &line);
+    const Tensor *turned = name->meaning == NAMES_INPUT ? line.in[name->input] : NULL;
+    for (int i = 0; turned && i < names->use->line && tape_line(i, &line); i++)
+        if (line.out == turned && planted_turns(&line))
+            back = lesson_name(&names->lesson,
+                               &(RuleName){.meaning = NAMES_TENSOR, .tensor = line.in[0]});
+    return *back ? back : NULL;
+}
+
 /* Writes what {word} stands for, and of what follows it what says so; how much that is. */
 static size_t write_word(const char *word, const char *rest, const Names *names, FILE *file) {
     static const char not_turned[] = " is not transposed";
@@ -301,31 +302,27 @@ static void write_text(const char *text, const Names *names, FILE *file) {
 /* A word of a formula: a name of the op, or a function. What is transposed twice, K'', is K. */
 static void write_formula(const char *formula, const Names *names, FILE *file) {
     for (const char *at = formula; *at;) {
-        const char *word = NULL;
         const int n = (int)strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789");
-        for (int i = 0; i < names->op.n && n > 0 && !word; i++) {
-            const RuleName *name = &names->op.names[i];
-            if ((int)strlen(name->name) == n && strncmp(name->name, at, (size_t)n) == 0)
-                word = lesson_name(&names->lesson, name);
-        }
-        at += word || n > 0 ? n : 1;
-        const int letters = word ? (int)strlen(word) : 0;
-        const bool is_back = word && *at == '\'' && word[letters - 1] == '\'';
-        if (!word) fprintf(file, "%.*s", n > 0 ? n : 1, at - (n > 0 ? n : 1));
+        const RuleName *name = n > 0 ? rule_find_name(&names->op, at, (size_t)n) : NULL;
+        const char *word = name ? lesson_name(&names->lesson, name) : NULL;
+        const char *back = name && at[n] == '\'' ? name_turned_back(name, names) : NULL;
+        if (back) fputs(back, file);
+        else if (!word) fprintf(file, "%.*s", n > 0 ? n : 1, at);
         else if (*word == 'd' && strchr(word, '^')) fprintf(file, "d(%s)", word + 1);
-        else fprintf(file, "%.*s", letters - is_back, word);
-        at += is_back;
+        else fputs(word, file);
+        at += (n > 0 ? n : 1) + (back != NULL);
     }
 }
 
-static void say_with(const Planting *p, const PlantedUse *use, Tensor **kept, const char *text,
-                     void (*write)(const char *, const Names *, FILE *), char said[320]) {
+static void say_with(const Planting *p, const PlantedUse *use, const Tensor *x, Tensor **kept,
+                     const char *text, void (*write)(const char *, const Names *, FILE *),
+                     char said[320]) {
     Names *names = malloc(sizeof *names);
     FILE *file = names ? fmemopen(said, 319, "w") : NULL;
     memset(said, 0, 320);
     if (!file) tensor_fail("out of memory for a rule");
     if (file && planted_scope_of_op(use, kept, &names->op) &&
-        planted_scope(p, use->line, NULL, kept, &names->lesson)) {
+        planted_scope(p, use->line, x, kept, &names->lesson)) {
         names->use = use;
         write(text, names, file);
     }
@@ -333,12 +330,12 @@ static void say_with(const Planting *p, const PlantedUse *use, Tensor **kept, co
     free(names);
 }
 
-void planted_say(const Planting *p, const PlantedUse *use, Tensor **kept, const char *text,
-                 char said[320]) {
-    say_with(p, use, kept, text, write_text, said);
+void planted_say(const Planting *p, const PlantedUse *use, const Tensor *x, Tensor **kept,
+                 const char *text, char said[320]) {
+    say_with(p, use, x, kept, text, write_text, said);
 }
 
-void planted_say_formula(const Planting *p, const PlantedUse *use, Tensor **kept,
+void planted_say_formula(const Planting *p, const PlantedUse *use, const Tensor *x, Tensor **kept,
                          const char *formula, char said[320]) {
-    say_with(p, use, kept, formula, write_formula, said);
+    say_with(p, use, x, kept, formula, write_formula, said);
 }

@@ -115,31 +115,47 @@ static int rank_of(const RuleName *name) {
     return name->meaning == NAMES_REFUSED ? 2 : name->meaning == NAMES_GRADIENT;
 }
 
-/* The longest name of the scope that stands here, of *n characters; -1 if there is none. Of two
+/* The longest name of the scope that stands here, of *n characters; NULL if there is none. Of two
  * that are as long the one counts that is written so. */
-static int find_name(const Reader *r, size_t *n) {
+static const RuleName *find_name(const Reader *r, size_t *n) {
     const char *here = r->text + r->at;
-    int found = -1;
+    const RuleName *found = NULL;
     *n = 0;
     for (int as_shown = 0; as_shown <= 1; as_shown++)
-        for (int i = 0; i < r->scope->n; i++) {
-            const char *name = r->scope->names[i].name;
-            const size_t length = rule_can_stand(name) ? spells(here, name, as_shown) : 0;
-            const int rank = rank_of(&r->scope->names[i]);
-            const int best = found >= 0 ? rank_of(&r->scope->names[found]) : rank;
+        for (const RuleName *name = r->scope->names; name < r->scope->names + r->scope->n; name++) {
+            const size_t length =
+                rule_can_stand(name->name) ? spells(here, name->name, as_shown) : 0;
+            const int rank = rank_of(name), best = found ? rank_of(found) : rank;
             if (length == 0 || rank > best || (rank == best && length <= *n)) continue;
             *n = length;
-            found = i;
+            found = name;
         }
     return found;
 }
 
-/* The name of exactly these characters; -1 if there is none. */
-static int find_exactly(const RuleScope *scope, const char *word, size_t n) {
+const RuleName *rule_find_name(const RuleScope *scope, const char *word, size_t n) {
     for (int i = 0; i < scope->n; i++)
         if (strlen(scope->names[i].name) == n && strncmp(scope->names[i].name, word, n) == 0)
-            return i;
-    return -1;
+            return &scope->names[i];
+    return NULL;
+}
+
+void rule_add_name(RuleScope *scope, const char *name, RuleName means) {
+    snprintf(means.name, sizeof means.name, "%.36s", name);
+    const size_t n = strlen(means.name);
+    if (n == 0 || scope->n == RULE_NAMES || rule_find_name(scope, means.name, n)) return;
+    scope->names[scope->n++] = means;
+}
+
+void rule_add_number(RuleScope *scope, const char *name, double number) {
+    rule_add_name(scope, name, (RuleName){.meaning = NAMES_NUMBER, .number = number});
+}
+
+void rule_argument(const char *call, int k, char argument[RULE_NAME]) {
+    const char *at = strchr(call, '(');
+    for (int i = 0; at && i < k; i++) at = strchr(at + 1, ',');
+    at = at ? at + strspn(at, "(, ") : "";
+    snprintf(argument, RULE_NAME, "%.*s", (int)strcspn(at, ",)"), at);
 }
 
 /* "dA, A, S, y, dy, d": as many names as fit, and all numbers. */
@@ -223,9 +239,8 @@ static int unknown_word(Reader *r, const char *word, int n) {
 }
 
 /* A name of n characters. */
-static int add_name(Reader *r, int name, size_t n) {
+static int add_name(Reader *r, const RuleName *value, size_t n) {
     const int begin = r->at;
-    const RuleName *value = &r->scope->names[name];
     if (value->meaning == NAMES_REFUSED) return complain(r, "%s %s", value->name, value->why);
     r->at += (int)n;
     return add(r, (RuleNode){.sign = 'n', .value = *value}, begin, begin);
@@ -254,13 +269,13 @@ static int read_name(Reader *r) {
     const int part = find_part(r->formula, word, n);
     if (part >= 0) r->at += n;
     if (part >= 0) return part;
-    const int found = find_name(r, &length);
-    if (found >= 0) return add_name(r, found, length);
+    const RuleName *found = find_name(r, &length);
+    if (found) return add_name(r, found, length);
     while (in_name(word[n]) || (word[n] == '.' && n > 0)) n++;
     const int function = find_function(word, (size_t)n);
     const bool ends_in_T = n > 1 && word[n - 1] == 'T';
-    const int turned = ends_in_T ? find_exactly(r->scope, word, (size_t)n - 1) : -1;
-    if (turned >= 0) { /* AT is A' */
+    const RuleName *turned = ends_in_T ? rule_find_name(r->scope, word, (size_t)n - 1) : NULL;
+    if (turned) { /* AT is A' */
         const int node = add_name(r, turned, (size_t)n - 1);
         const int sign = r->at++;
         return add(r, (RuleNode){.sign = '\'', .a = (short)node}, begin, sign);
@@ -306,7 +321,7 @@ static int read_value(Reader *r) {
     if (c == '(') return read_brackets(r, -1, NULL);
     if ((c >= '0' && c <= '9') || c == '.') return read_number(r);
     if (isalpha((unsigned char)c) || c == '_') return read_name(r);
-    if (find_name(r, &n) >= 0) return read_name(r);
+    if (find_name(r, &n)) return read_name(r);
     if (begins(r->text + r->at, ROOT)) return read_root(r);
     if (c == '*' && r->at > 0 && r->text[r->at - 1] == '*')
         return complain(r, "there is no ** here: write x * x");

@@ -382,14 +382,21 @@ static void put_tree(const RuleFormula *f, int n, char text[RULE_TEXT]) {
                  number_of(name->tensor));
 }
 
-static void write_rule(FILE *file, const PlantedLine *line, const PlantedRule *rule) {
-    char text[RULE_TEXT + RULE_NAME + 8], tree[RULE_TEXT] = "";
-    snprintf(text, sizeof text, "%s: %s", rule->name, rule->formula.text);
-    fprintf(file, "{\"line\":%d,\"input\":%d,\"typed\":%s", line->number, rule->input,
+/* A known mistake is written in the lesson's names. */
+static void write_rule(FILE *file, const Planting *p, int i, const PlantedRule *rule) {
+    char text[RULE_TEXT + RULE_NAME + 8], tree[RULE_TEXT] = "", said[320];
+    const PlantedUse use = {.line = i, .k = rule->input};
+    const char *formula = rule->formula.text;
+    Tensor *kept = NULL;
+    if (!rule->is_typed) planted_say_formula(p, &use, NULL, &kept, formula, said);
+    if (!rule->is_typed) formula = said;
+    tensor_release(kept);
+    snprintf(text, sizeof text, "%s: %s", rule->name, formula);
+    fprintf(file, "{\"line\":%d,\"input\":%d,\"typed\":%s", i, rule->input,
             rule->is_typed ? "true" : "false");
     json_write_member(file, "rule", text);
     json_write_member(file, "name", rule->name);
-    json_write_member(file, "formula", rule->formula.text);
+    json_write_member(file, "formula", formula);
     put_tree(&rule->formula, rule->formula.n - 1, tree);
     json_write_member(file, "tree", tree);
     json_write_member(file, "verdict", rule->is_right ? "right" : "wrong");
@@ -406,7 +413,7 @@ void rule_write(const Planting *p, FILE *file) {
         for (int k = 0; k < PLANTED_INPUTS; k++) {
             if (!line->rules[k]) continue;
             fputs(before, file);
-            write_rule(file, line, line->rules[k]);
+            write_rule(file, p, line->number, line->rules[k]);
             before = ",\n";
         }
     putc(']', file);

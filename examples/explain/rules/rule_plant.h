@@ -71,9 +71,9 @@ bool rule_draw(Tensor *x, uint64_t *state);
 bool rule_judge(Planting *planting);
 /* Writes ,"planted":[{"line":5,"input":0,"typed":true,"rule":"A: y * dy","name":"A",
  * "formula":"y * dy","verdict":"wrong","mistake":"no_sum","why":"...","question":"..."}, ...].
- * typed: planted by rule_plant; verdict: "right" or "wrong"; mistake: its id, or ""; why: what the
- * formula computes, or ""; of a right rule, that it is right for these numbers only; question: of
- * the mistake, or "". */
+ * formula: of a known mistake in the lesson's names; typed: planted by rule_plant; verdict: "right"
+ * or "wrong"; mistake: its id, or ""; why: what the formula computes, or ""; of a right rule, that
+ * it is right for these numbers only; question: of the mistake, or "". */
 void rule_write(const Planting *planting, FILE *file);
 /* Writes ,"right":[{"line":5,"input":0,"jacobian":[...]}, ...]: the derivatives by the own backward
  * of each line that has a planted rule, column by column as tape_write_json has them. False and an

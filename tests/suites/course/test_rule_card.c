@@ -308,7 +308,7 @@ static int add_mistakes(const Planting *planting, int i, int k, int n) {
         tape_line(i, &line);
         if (!row->id || !row->formula[k] || !mistake_is_of(row, line.op)) continue;
         snprintf(name, sizeof name, "d(%.36s)", line.in[k]->name);
-        planted_say_formula(planting, &use, &kept, row->formula[k], formula);
+        planted_say_formula(planting, &use, NULL, &kept, row->formula[k], formula);
         if (planted_is_wrong(planting, i, k, row->formula[k]) || strchr(row->formula[k], '@')) {
             ck_assert_int_lt(n, MOST_LINES);
             known[n].mistake = row;
