@@ -97,12 +97,6 @@ static int put_number(Tree *tree, double x) {
     return put(tree, (TreeNode){.sign = '#', .a = -1, .b = -1, .number = x});
 }
 
-static Dims dims_of(const TapeTensor *x) {
-    Dims dims = {.rank = (int)x->rank};
-    memcpy(dims.size, x->shape, (size_t)x->rank * sizeof *x->shape);
-    return dims;
-}
-
 static int put_table(Maker *m, TreeTable table) {
     Tree *tree = m->tree;
     int t = 0;

@@ -115,27 +115,18 @@ static bool write_place(const Planting *p, int i, int k, FILE *file) {
     return done && !tensor_error();
 }
 
-/* All inputs of line i. Without its hook the line has its own backward. */
-static bool write_line(const Planting *p, int i, const char **before, FILE *file) {
-    TapeLine line;
-    PlantedLine *planted = planted_line(p, i);
-    bool done = !planted || tape_register_hook(i, NULL, NULL);
-    for (int k = 0; done && k < PLANTED_INPUTS; k++) {
-        tape_line(i, &line);
-        if (k >= line.n_in || !planted_has_gradient(&line, k)) continue;
-        fputs(*before, file);
-        done = write_place(p, i, k, file);
-        *before = ",\n";
-    }
-    return done && (!planted || planted_hook_on(planted));
-}
-
 bool rule_write_places(const Planting *p, FILE *file) {
     TapeLine line;
     const char *before = "\n";
     bool done = true;
     fprintf(file, ",\n\"places\":[");
-    for (int i = 0; done && tape_line(i, &line); i++) done = write_line(p, i, &before, file);
+    for (int i = 0; done && tape_line(i, &line); i++)
+        for (int k = 0; done && k < PLANTED_INPUTS && tape_line(i, &line); k++) {
+            if (k >= line.n_in || !planted_has_gradient(&line, k)) continue;
+            fputs(before, file);
+            done = write_place(p, i, k, file);
+            before = ",\n";
+        }
     putc(']', file);
     return done && !tensor_error();
 }

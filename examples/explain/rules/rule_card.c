@@ -20,15 +20,8 @@ bool card_begin(Card *card, const char *const *rules, int n) {
         return tensor_fail("a card has at most %d lines", CARD_LINES);
     }
     for (int i = 0; i < n; i++) {
-        CardLine *line = &card->lines[i];
-        const char *colon = strchr(rules[i], ':');
-        int length = colon ? (int)(colon - rules[i]) : 0;
-        while (length > 0 && rules[i][length - 1] == ' ') length--;
-        if (length == 0 || length >= RULE_NAME)
-            return tensor_fail("a line of a card is \"%s\": it begins with a gradient and a colon",
-                               tensor_name_text(rules[i]));
-        snprintf(line->name, sizeof line->name, "%.*s", length, rules[i]);
-        line->formula = colon + 1 + strspn(colon + 1, " \t");
+        card->lines[i].formula = planted_split(rules[i], card->lines[i].name);
+        if (!card->lines[i].formula) return false;
     }
     return true;
 }

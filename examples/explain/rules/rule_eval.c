@@ -119,11 +119,14 @@ static Tensor *transpose(RuleFormula *f, const RuleNode *n, Tensor *x) {
     return rule_complain(f, n->column, "%s: ' needs a matrix", describe(f, n->a, x, text));
 }
 
-static bool same_shape(Shape a, Shape b) {
-    bool same = a.ndim == b.ndim;
-    for (int d = 0; d < a.ndim && same; d++) same = a.dim[d] == b.dim[d];
-    return same;
+/* Are they equal but for sizes of 1 in front? */
+static bool equal_behind_ones(Shape a, Shape b) {
+    for (int d = 0; d < a.ndim || d < b.ndim; d++)
+        if (size_from_right(a, d) != size_from_right(b, d)) return false;
+    return true;
 }
+
+static bool same_shape(Shape a, Shape b) { return a.ndim == b.ndim && equal_behind_ones(a, b); }
 
 /* A column times a vector takes the vector as a row. */
 static Tensor *product(RuleFormula *f, const RuleNode *n, Tensor *a, Tensor *b) {
@@ -198,13 +201,6 @@ Tensor *rule_evaluate(RuleFormula *f, const RuleValues *values) {
 
 /* ---- the shape of a gradient ----------------------------------------------------------------- */
 
-/* Are they equal but for sizes of 1 in front? */
-static bool equal_behind_ones(Shape a, Shape b) {
-    for (int d = 0; d < a.ndim || d < b.ndim; d++)
-        if (size_from_right(a, d) != size_from_right(b, d)) return false;
-    return true;
-}
-
 /* Does a tensor of this shape broadcast to the other shape? */
 static bool broadcasts_to(Shape shape, Shape to) {
     for (int d = 0; d < shape.ndim; d++) {
@@ -219,8 +215,9 @@ Tensor *rule_fit(RuleFormula *f, Tensor *value, const Tensor *x, bool moves) {
     if (value) value = ag_to(value, x->dtype);
     if (!value) return NULL;
     if (same_shape(value->shape, x->shape)) return value;
-    if (equal_behind_ones(value->shape, x->shape)) return ag_reshape(value, x->shape);
-    if (moves && tensor_numel(value) == tensor_numel(x)) return ag_reshape(value, x->shape);
+    if (equal_behind_ones(value->shape, x->shape) ||
+        (moves && tensor_numel(value) == tensor_numel(x)))
+        return ag_reshape(value, x->shape);
     if (broadcasts_to(value->shape, x->shape) && value->shape.ndim <= x->shape.ndim)
         return ag_expand(value, x->shape);
     if (broadcasts_to(x->shape, value->shape) && x->shape.ndim <= value->shape.ndim) return value;

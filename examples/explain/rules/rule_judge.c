@@ -615,11 +615,14 @@ static bool is_wrong(Look *l, const char *formula) {
            !(finite && same(l, l->right, l->other, 1));
 }
 
+/* Without its hook the line has its own backward. */
 bool judge_place(const Planting *p, int i, int k, bool turns, JudgePlace *place) {
     Look l = {.planting = p};
+    PlantedLine *line = planted_line(p, i);
     *place = (JudgePlace){.formula = NULL};
-    if (!tape_begin_no_grad()) return false;
-    if (begin_line(&l, i, k, turns, NULL) && draw_gradients(&l, FIRST_DRAW, 1) &&
+    if (line && !tape_register_hook(i, NULL, NULL)) return false;
+    const bool open = tape_begin_no_grad();
+    if (open && begin_line(&l, i, k, turns, NULL) && draw_gradients(&l, FIRST_DRAW, 1) &&
         compute_right(&l) && planted_scope(p, i, NULL, &l.kept[0], l.lesson)) {
         place->use = l.uses[0];
         place->formula = right_formula(&l, 0);
@@ -628,19 +631,6 @@ bool judge_place(const Planting *p, int i, int k, bool turns, JudgePlace *place)
             place->is_wrong[m] = is_wrong(&l, mistake_of(&l, m));
     }
     end(&l);
-    tape_end();
-    return !tensor_error();
-}
-
-bool planted_is_wrong(const Planting *p, int i, int k, const char *formula) {
-    Look l = {.planting = p};
-    PlantedLine *line = planted_line(p, i);
-    if (line && !tape_register_hook(i, NULL, NULL)) return false;
-    const bool open = tape_begin_no_grad();
-    const bool wrong = open && begin_line(&l, i, k, false, NULL) &&
-                       draw_gradients(&l, FIRST_DRAW, 1) && compute_right(&l) &&
-                       is_wrong(&l, formula);
-    end(&l);
     if (open) tape_end();
-    return (!line || planted_hook_on(line)) && wrong;
+    return (!line || planted_hook_on(line)) && !tensor_error();
 }

@@ -35,7 +35,7 @@ typedef struct {
 void judge_whole(Judged *judged, const Planting *planting, const char *name, const char *formula,
                  bool here, bool last);
 
-/* What is known of the gradient of input k of line i, whose backward is its own. turns: where the
+/* What is known of the gradient of input k of line i, which may have a hook. turns: where the
  * line only transposes, as K', and a product reads its result, in the names of the product. False
  * with an error without memory. */
 typedef struct {
@@ -45,8 +45,6 @@ typedef struct {
     bool is_wrong[JUDGE_ROWS]; /* rows of mistakes.def that fit there, and are wrong */
 } JudgePlace;
 bool judge_place(const Planting *planting, int i, int k, bool turns, JudgePlace *place);
-/* Is this formula, in the names of mistakes.def, wrong there? The line may have a hook. */
-bool planted_is_wrong(const Planting *planting, int i, int k, const char *formula);
 /* Where input k of line i is only transposed, K', and read in a product: that line. */
 bool judge_turned_use(int i, int k, PlantedUse *use);
 

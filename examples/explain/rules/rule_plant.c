@@ -122,45 +122,32 @@ void planted_gradient(const TapeLine *line, int k, char text[RULE_NAME]) {
     if (strchr(text, ' ') && *argument) snprintf(text, RULE_NAME, "d%.31s", argument);
 }
 
-/* The one input of line i that gets a gradient. */
-static bool only_input(const char *name, int i, Place *place) {
+/* The one gradient that the name can mean: of the line that makes x, or, if none does (-1), of x in
+ * the line that reads it. */
+static bool only_place(const char *name, const Tensor *x, int maker, Place *place) {
     TapeLine line;
-    char first[RULE_NAME], sentence[240];
+    char gradient[RULE_NAME], pair[2 * RULE_NAME], first[2 * RULE_NAME], sentence[320];
+    const bool is_made = maker >= 0;
     int found = 0;
-    tape_line(i, &line);
-    for (int k = 0; k < line.n_in; k++) {
-        char gradient[RULE_NAME];
-        if (!planted_has_gradient(&line, k)) continue;
-        planted_gradient(&line, k, gradient);
-        if (found == 0) *place = (Place){i, k};
-        if (found == 0) memcpy(first, gradient, sizeof first);
-        if (++found < 2) continue;
-        snprintf(sentence, sizeof sentence,
-                 "its line has several gradients: say which, %.24s.%.39s or %.24s.%.39s", name,
-                 first, name, gradient);
-        return refuse(name, sentence);
-    }
-    return found == 1 || refuse(name, "its line has no gradient that a formula can replace");
-}
-
-/* The one line that reads x. */
-static bool only_reader(const char *name, const Tensor *x, Place *place) {
-    TapeLine line;
-    char gradient[RULE_NAME], sentence[320], first[RULE_NAME];
-    int found = 0;
-    name_gradient(x, gradient);
-    for (int i = 0; tape_line(i, &line); i++)
+    for (int i = is_made ? maker : 0; tape_line(i, &line) && (!is_made || i == maker); i++)
         for (int k = 0; k < line.n_in; k++) {
-            if (line.in[k] != x || !planted_has_gradient(&line, k)) continue;
-            if (found == 0) *place = (Place){i, k};
-            if (found == 0) snprintf(first, sizeof first, "%.31s", line.out->name);
-            if (++found < 2) continue;
-            snprintf(sentence, sizeof sentence,
-                     "several lines read %.31s: say which, %.31s.%.39s or %.31s.%.39s", x->name,
-                     first, gradient, line.out->name, gradient);
+            if (!planted_has_gradient(&line, k) || (!is_made && line.in[k] != x)) continue;
+            if (is_made) planted_gradient(&line, k, gradient);
+            else name_gradient(x, gradient);
+            snprintf(pair, sizeof pair, "%.31s.%.39s", is_made ? name : line.out->name, gradient);
+            if (found++ == 0) {
+                *place = (Place){i, k};
+                memcpy(first, pair, sizeof first);
+                continue;
+            }
+            snprintf(sentence, sizeof sentence, "%s%.31s: say which, %s or %s",
+                     is_made ? "its line has several gradients" : "several lines read ",
+                     is_made ? "" : x->name, first, pair);
             return refuse(name, sentence);
         }
-    return found == 1 || refuse(name, "it gets no gradient");
+    return found == 1 ||
+           refuse(name, is_made ? "its line has no gradient that a formula can replace"
+                                : "it gets no gradient");
 }
 
 /* The input with this name on line i, or this name in the op's call; -1 if there is none. */
@@ -198,9 +185,9 @@ static bool find_pair(const Planting *p, const char *name, Place *place) {
 
 static bool find_place(const Planting *p, const char *name, Place *place) {
     const Tensor *x = find_tensor(p, name);
-    if (maker_of(x) >= 0) return only_input(name, maker_of(x), place);
+    const int maker = maker_of(x);
     if (!x) x = planted_tensor_of(p, name);
-    return x ? only_reader(name, x, place) : find_pair(p, name, place);
+    return x ? only_place(name, x, maker, place) : find_pair(p, name, place);
 }
 
 bool planted_leads_to(const Planting *p, const char *name, int i, int k) {
@@ -307,21 +294,25 @@ bool rule_plant_assign(Planting *p, int number, unsigned inputs) {
     return line && planted_hook_on(line);
 }
 
-bool rule_plant(Planting *p, const char *rule) {
-    char name[RULE_NAME];
-    Place place = {0};
+const char *planted_split(const char *rule, char name[RULE_NAME]) {
     const char *colon = strchr(rule, ':');
     const char *begin = rule + strspn(rule, " \t");
     size_t n = colon > begin ? (size_t)(colon - begin) : 0;
-    if (tensor_error()) return false;
-    while (n > 0 && (begin[n - 1] == ' ' || begin[n - 1] == '\t')) n--;
+    while (n > 0 && strchr(" \t", begin[n - 1])) n--;
     if (n == 0)
         return tensor_fail("rule \"%s\": it begins with a name and a colon, as in A: y * dy",
                            tensor_name_text(rule));
-    if (n >= sizeof name) return refuse(begin, "no tensor has so long a name");
-    snprintf(name, sizeof name, "%.*s", (int)n, begin);
-    colon++;
-    return find_place(p, name, &place) && plant(p, place, name, colon + strspn(colon, " \t"), true);
+    if (n >= RULE_NAME)
+        return tensor_fail("rule of %s: no tensor has so long a name", tensor_name_text(begin));
+    snprintf(name, RULE_NAME, "%.*s", (int)n, begin);
+    return colon + 1 + strspn(colon + 1, " \t");
+}
+
+bool rule_plant(Planting *p, const char *rule) {
+    char name[RULE_NAME];
+    Place place = {0};
+    const char *formula = tensor_error() ? NULL : planted_split(rule, name);
+    return formula && find_place(p, name, &place) && plant(p, place, name, formula, true);
 }
 
 void rule_free(Planting *p) {

@@ -52,6 +52,8 @@ bool planted_same(const double *a, const double *b, double factor, int64_t n, do
 const char *planted_formula_of(const MistakeRow *m, const PlantedUse *use);
 /* Does a formula read other gradients than the one that arrives? */
 bool planted_reads_others(const RuleFormula *f);
+/* rule_plant.c: the formula of "A: y * dy", whose name becomes `name`; NULL and an error. */
+const char *planted_split(const char *rule, char name[RULE_NAME]);
 /* rule_plant.c: the tensor of "dA" or "d(S / sqrt(d))"; NULL if there is none. */
 Tensor *planted_tensor_of(const Planting *planting, const char *gradient);
 /* rule_plant.c: the planted line i; NULL if there is none. */

@@ -61,20 +61,10 @@ static bool read_tensor(RuledTape *tape, int t, const Json *json) {
     return !tensor_error();
 }
 
-bool can_broadcast(const TapeTensor *x, const TapeTensor *y) {
-    for (int64_t d = 0; d < x->rank && x->rank <= y->rank; d++)
-        if (x->shape[d] != 1 && x->shape[d] != y->shape[y->rank - x->rank + d]) return false;
-    return x->rank <= y->rank;
-}
-
-int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j) {
-    int64_t i = 0, stride = 1;
-    for (int64_t d = y->rank - 1, e = x->rank - 1; d >= 0 && e >= 0; d--, e--) {
-        if (x->shape[e] > 1) i += j % y->shape[d] * stride;
-        j /= y->shape[d];
-        stride *= x->shape[e];
-    }
-    return i;
+Dims dims_of(const TapeTensor *x) {
+    Dims dims = {.rank = (int)x->rank};
+    memcpy(dims.size, x->shape, (size_t)x->rank * sizeof *x->shape);
+    return dims;
 }
 
 bool is_float32(const TapeTensor *x) {
@@ -82,7 +72,7 @@ bool is_float32(const TapeTensor *x) {
 }
 
 bool is_factor(const RuledLine *line, int k) {
-    return line->product.P > 0 && (k == line->product.a || k == line->product.b);
+    return line->product.is_one && (k == line->product.a || k == line->product.b);
 }
 
 bool goes_by_numbers(const Part *part) {
@@ -182,10 +172,14 @@ bool rules_compose(RuledTape *tape, Part *p, const Part *next) {
 
 /* Was x repeated in y? The shapes must fit, from the end, and J must agree. */
 static bool is_broadcast(const TapeTensor *x, const TapeTensor *y, const Part *p) {
-    if (x->size == y->size || !can_broadcast(x, y)) return false;
+    const Dims of_x = dims_of(x), of_y = dims_of(y);
+    if (x->size == y->size || x->rank > y->rank) return false;
+    for (int64_t d = 1; d <= x->rank; d++)
+        if (x->shape[x->rank - d] != 1 && x->shape[x->rank - d] != y->shape[y->rank - d])
+            return false;
     for (int64_t i = 0; i < x->size; i++)
         for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++)
-            if (broadcast_index(x, y, p->by.of[e].j) != i) return false;
+            if (dims_element(&of_x, &of_y, p->by.of[e].j) != i) return false;
     return true;
 }
 
@@ -227,18 +221,15 @@ static int factor_of(const RuledTape *tape, const RuledLine *line, int n, bool *
 
 /* a @ b, a @ b', and what is added to it. */
 static void find_product(const RuledTape *tape, RuledLine *line) {
-    const TapeTensor *y = &tape->tensors[line->out];
+    Product p = {.is_one = true};
+    bool unused;
     if (!line->tree) return;
     const TreeNode *node = &line->tree->nodes[line->tree->n - 1];
     if (node->sign == '+') node = &line->tree->nodes[node->a];
     if (node->sign != '@') return;
-    Product p = {.P = y->panels, .N = y->rows, .M = y->columns};
-    bool unused;
     p.a = factor_of(tape, line, node->a, &unused);
     p.b = factor_of(tape, line, node->b, &p.flipped);
-    if (p.a < 0 || p.b < 0) return;
-    p.K = tape->tensors[line->in[p.a]].columns;
-    line->product = p;
+    if (p.a >= 0 && p.b >= 0) line->product = p;
 }
 
 static double scale_of(const RuledLine *line) {

@@ -63,9 +63,9 @@ typedef struct Part {
 /* y[p, n, m] = sum over k of a[p, n, k] b[p, k, m], or b[p, m, k] if b is flipped, and inputs that
  * are added. b can have one panel for all p. */
 typedef struct {
+    bool is_one;
     int a, b;     /* inputs of the line; a < b */
     bool flipped; /* y = a b' */
-    int64_t P, N, M, K;
 } Product;
 
 typedef struct {
@@ -83,7 +83,7 @@ typedef struct {
     Source *moves;       /* of each element of the result, if backward only moves; else NULL */
     Source *right_moves; /* the same, if forward only moves */
     Tree *tree;          /* what the line computes; NULL: it is not known */
-    Product product;     /* P is 0 if the line is none */
+    Product product;
 } RuledLine;
 
 typedef struct {
@@ -108,13 +108,10 @@ bool is_factor(const RuledLine *line, int k);
 bool goes_by_numbers(const Part *part);
 bool is_near(double a, double b);
 bool is_float32(const TapeTensor *x);
+Dims dims_of(const TapeTensor *x);
 
 /* The sum of the terms dy[j] J[j, i] by these derivatives; *size: of their absolute values. */
 double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
                     double *size);
-
-/* Can x be broadcast to y's shape? And the element of x that then stands at element j of y. */
-bool can_broadcast(const TapeTensor *x, const TapeTensor *y);
-int64_t broadcast_index(const TapeTensor *x, const TapeTensor *y, int64_t j);
 
 #endif

@@ -54,13 +54,14 @@ static int plant_in_line(const MistakeRow *m, Planting *planting, int i) {
     char name[3 * RULE_NAME];
     int planted = 0;
     TapeLine line;
+    JudgePlace place;
     for (int k = 0; k < 3 && tape_line(i, &line); k++) {
         const MistakeRow *row = mistake_find(line.op, m->id);
-        const char *formula = row && k < line.n_in ? row->formula[k] : NULL;
-        if (!formula || !planted_has_gradient(&line, k)) continue;
-        if (!planted_is_wrong(planting, i, k, formula)) continue;
+        if (!row || !row->formula[k] || !planted_has_gradient(&line, k)) continue;
+        if (!judge_place(planting, i, k, false, &place) || !place.is_wrong[row - mistake_rows])
+            continue;
         planted_name(planting, i, k, name);
-        planted += rule_plant_at(planting, i, k, name, formula);
+        planted += rule_plant_at(planting, i, k, name, row->formula[k]);
     }
     return planted;
 }

@@ -266,7 +266,7 @@ static bool make_steps(Plan *plan) {
 static bool is_reached(const Plan *plan, const Step *step, int64_t j) {
     if (step->phase != STEP_FORWARD) return true;
     const RuledLine *line = &plan->tape.lines[plan->units[step->unit].last];
-    if (line->product.P > 0) return true;
+    if (line->product.is_one) return true;
     for (int n = 0; n < line->num_parts; n++) {
         const Part *p = &line->parts[n];
         for (int64_t e = 0; e < p->right.begin[plan->tape.tensors[p->x].size]; e++)

@@ -68,7 +68,7 @@ static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_T
     if (step->moves)
         say(plan, step, "Nothing is computed. Each number of {in} moves to its place in {y}.",
             text);
-    else if (!unit->name && line->product.P > 0)
+    else if (!unit->name && line->product.is_one)
         say(plan, step,
             "Each number of {y} is a row of {a} times a column of {b}: products, added up.", text);
     else if (!unit->name && line->num_parts > 0 && line->parts[0].factor != 0)

@@ -303,13 +303,15 @@ static int add_mistakes(const Planting *planting, int i, int k, int n) {
     char formula[320], name[RULE_NAME];
     Tensor *kept = NULL;
     TapeLine line;
+    JudgePlace place;
+    ck_assert(judge_place(planting, i, k, false, &place));
     for (int m = 0; m < num_mistake_rows; m++) {
         const MistakeRow *row = &mistake_rows[m];
         tape_line(i, &line);
         if (!row->id || !row->formula[k] || !mistake_is_of(row, line.op)) continue;
         snprintf(name, sizeof name, "d(%.36s)", line.in[k]->name);
         planted_say_formula(planting, &use, NULL, &kept, row->formula[k], formula);
-        if (planted_is_wrong(planting, i, k, row->formula[k]) || strchr(row->formula[k], '@')) {
+        if (place.is_wrong[m] || strchr(row->formula[k], '@')) {
             ck_assert_int_lt(n, MOST_LINES);
             known[n].mistake = row;
             snprintf(known[n++].line, sizeof known->line, "%s: %s", name, formula);
@@ -384,10 +386,9 @@ TEST(requests_that_are_no_card) {
         const char *request, *error;
     } bad[] = {
         {"lesson 2\ncard 1\nrule : dY",
-         "a line of a card is \": dY\": it begins with a gradient and a colon"},
+         "rule \": dY\": it begins with a name and a colon, as in A: y * dy"},
         {"lesson 2\ncard 1\nrule aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: dY",
-         "a line of a card is \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: dY\": it begins with "
-         "a gradient and a colon"},
+         "rule of aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: dY: no tensor has so long a name"},
         {"lesson 2\ncard 1\nheads 2\nrule dA: dY", "lesson 2 takes no heads"},
     };
     for (int i = 0; i < COUNT(bad); i++)
