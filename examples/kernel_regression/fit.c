@@ -1,6 +1,8 @@
 /* fit.c - a fitted curve and its attention weights: see fit.h. */
 #include "fit.h"
 
+#include "dots.h"
+
 #include "../common/svg.h"
 #include "../common/terminal.h"
 
@@ -79,6 +81,6 @@ void fit_write_svg(FILE *file, const void *context) {
 void fit_draw(FILE *file, const Fit *fit) {
     const CsvTable *data = &fit->sample->data;
     if (terminal_is(file))
-        terminal_curve(file, data->column[0], data->column[1], data->num_rows, fit->x, fit->y,
-                       FIT_CURVE);
+        dots_curve(file, data->column[0], data->column[1], data->num_rows, fit->x, fit->y,
+                   FIT_CURVE);
 }

@@ -12,6 +12,7 @@
 
 static const char *const places[] = {"first", "second", "third"};
 static const char *const grow_or_shrink[] = {"grow", "shrink"};
+#define SAY(text, ...) snprintf(text, sizeof(text), __VA_ARGS__)
 enum { NEITHER = -1, MOST_TRIES = 1000 };
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -120,8 +121,8 @@ static void choose_direction(Again *q, double slope, const char *says) {
     memcpy(q->options, grow_or_shrink, sizeof grow_or_shrink);
     q->answer = fabs(slope) < 1e-9 ? NEITHER : slope > 0;
     add_mistake(q, slope <= 0, says);
-    snprintf(q->why, sizeof q->why, "Its gradient is %g: the loss %s when it grows.", slope,
-             slope > 0 ? "grows" : "shrinks");
+    SAY(q->why, "Its gradient is %g: the loss %s when it grows.", slope,
+        slope > 0 ? "grows" : "shrinks");
 }
 
 static void draw_step(Again *q) {
@@ -134,24 +135,22 @@ static void draw_step(Again *q) {
     tape_end();
     add_mistake(q, w + rate * dw, "That goes up the slope: a step subtracts.");
     add_mistake(q, w - dw, "The gradient counts times the learning rate.");
-    snprintf(q->ask, sizeof q->ask,
-             "`w` is %g, and its gradient `dw` is %g. Where does a step of SGD lead `w`, with the "
-             "learning rate %g?",
-             w, dw, rate);
-    snprintf(q->hint, sizeof q->hint, "A step subtracts the learning rate times the gradient.");
-    snprintf(q->why, sizeof q->why, "%g - %g x %s = %g", w, rate, factor(dw), w - rate * dw);
+    SAY(q->ask,
+        "`w` is %g, and its gradient `dw` is %g. Where does a step of SGD lead `w`, with the "
+        "learning rate %g?",
+        w, dw, rate);
+    SAY(q->hint, "A step subtracts the learning rate times the gradient.");
+    SAY(q->why, "%g - %g x %s = %g", w, rate, factor(dw), w - rate * dw);
 }
 
 static void draw_product_sign(Again *q) {
     const double dA = gradient_of_weight(q);
     choose_direction(q, dA, "A step goes against the gradient: it subtracts.");
-    snprintf(
-        q->ask, sizeof q->ask,
+    SAY(q->ask,
         "`Y` = `A` `V`, where `A` is one row of two weights. `dY` arrives. For a smaller loss, "
         "should the %s weight grow or shrink?",
         places[q->at]);
-    snprintf(q->hint, sizeof q->hint, "First its gradient: `dY` times the %s row of `V`.",
-             places[q->at]);
+    SAY(q->hint, "First its gradient: `dY` times the %s row of `V`.", places[q->at]);
 }
 
 static void draw_product(Again *q) {
@@ -164,16 +163,15 @@ static void draw_product(Again *q) {
     add_mistake(q, dy[0] * row[0], "That is the first product alone: `Y` has two numbers.");
     add_mistake(q, dy[1] * row[1], "That is the second product alone: `Y` has two numbers.");
     add_mistake(q, -q->answer, "The size is right, the sign is not.");
-    snprintf(q->ask, sizeof q->ask,
-             "`Y` = `A` `V`, where `A` is one row of two weights. `dY` arrives. What is the "
-             "gradient of the %s weight?",
-             places[q->at]);
-    snprintf(
-        q->hint, sizeof q->hint,
+    SAY(q->ask,
+        "`Y` = `A` `V`, where `A` is one row of two weights. `dY` arrives. What is the "
+        "gradient of the %s weight?",
+        places[q->at]);
+    SAY(q->hint,
         "Which numbers of `V` did this weight multiply, and into which numbers of `Y` did they "
         "go?");
-    snprintf(q->why, sizeof q->why, "%g x %s + %s x %s = %g", dy[0], factor(row[0]), factor(dy[1]),
-             factor(row[1]), q->answer);
+    SAY(q->why, "%g x %s + %s x %s = %g", dy[0], factor(row[0]), factor(dy[1]), factor(row[1]),
+        q->answer);
 }
 
 static void draw_softmax_sign(Again *q) {
@@ -182,12 +180,11 @@ static void draw_softmax_sign(Again *q) {
                      (dA > 0) != (dZ > 0) ? "`dA` alone does not decide it: what counts is how far "
                                             "it is above the weighted mean of the row."
                                           : "A step goes against the gradient: it subtracts.");
-    snprintf(q->ask, sizeof q->ask,
-             "`A` = softmax(`Z`), and `dA` arrives. For a smaller loss, should the %s score grow "
-             "or shrink?",
-             places[q->at]);
-    snprintf(q->hint, sizeof q->hint,
-             "Is its `dA` above or below the weighted mean of the row, the sum of `A` x `dA`?");
+    SAY(q->ask,
+        "`A` = softmax(`Z`), and `dA` arrives. For a smaller loss, should the %s score grow "
+        "or shrink?",
+        places[q->at]);
+    SAY(q->hint, "Is its `dA` above or below the weighted mean of the row, the sum of `A` x `dA`?");
 }
 
 static void draw_softmax(Again *q) {
@@ -198,13 +195,12 @@ static void draw_softmax(Again *q) {
     add_mistake(q, p * (1 - p) * dA, "That counts its own weight only; the others change, too.");
     add_mistake(q, dA - mean, "That is how far `dA` is above the mean: now times the weight.");
     add_mistake(q, -q->answer, "The size is right, the sign is not.");
-    snprintf(q->ask, sizeof q->ask,
-             "`A` = softmax(`Z`), and `dA` arrives. What is the gradient of the %s score?",
-             places[q->at]);
-    snprintf(q->hint, sizeof q->hint,
-             "First the weighted mean of the row, the sum of `A` x `dA`. How far above it is this "
-             "`dA`?");
-    snprintf(q->why, sizeof q->why, "%g x (%g - %s) = %g", p, dA, factor(mean), p * (dA - mean));
+    SAY(q->ask, "`A` = softmax(`Z`), and `dA` arrives. What is the gradient of the %s score?",
+        places[q->at]);
+    SAY(q->hint,
+        "First the weighted mean of the row, the sum of `A` x `dA`. How far above it is this "
+        "`dA`?");
+    SAY(q->why, "%g x (%g - %s) = %g", p, dA, factor(mean), p * (dA - mean));
 }
 
 /* Which of 3 x 3 keys may be seen: some of each row; none of row `blind`, or -1. */
@@ -248,13 +244,13 @@ static void draw_mask(Again *q) {
     add_mistake(q, hidden_in(keep),
                 "Not all: a row with one key gives it the weight 1, whatever its score is.");
     add_mistake(q, 511 - q->answer, "It is the other way round.");
-    snprintf(q->ask, sizeof q->ask,
-             "`A` is softmax of the scores `Z`; the mask hides the hatched keys. Which numbers of "
-             "`dZ` are exactly 0, whatever arrives?");
-    snprintf(q->hint, sizeof q->hint, "Which scores can change no weight?");
-    snprintf(q->why, sizeof q->why,
-             "A hidden score changes no weight; nor does the score of a key that is alone in its "
-             "row.");
+    SAY(q->ask,
+        "`A` is softmax of the scores `Z`; the mask hides the hatched keys. Which numbers of "
+        "`dZ` are exactly 0, whatever arrives?");
+    SAY(q->hint, "Which scores can change no weight?");
+    SAY(q->why,
+        "A hidden score changes no weight; nor does the score of a key that is alone in its "
+        "row.");
 }
 
 static void draw_fill(Again *q) {
@@ -269,12 +265,11 @@ static void draw_fill(Again *q) {
     add_mistake(q, hidden_in(keep),
                 "In a row without a key all scores are -1e6: equal scores get equal weights.");
     add_mistake(q, 511 - q->answer, "It is the other way round.");
-    snprintf(q->ask, sizeof q->ask,
-             "The hatched scores are filled with -1e6; then softmax makes `B` of each row. Which "
-             "numbers of `B` are exactly 0?");
-    snprintf(q->hint, sizeof q->hint, "What are the weights where all scores of a row are equal?");
-    snprintf(
-        q->why, sizeof q->why,
+    SAY(q->ask,
+        "The hatched scores are filled with -1e6; then softmax makes `B` of each row. Which "
+        "numbers of `B` are exactly 0?");
+    SAY(q->hint, "What are the weights where all scores of a row are equal?");
+    SAY(q->why,
         "Beside another score e to -1e6 is 0; a row of equal scores has the weight 1/3 for each.");
 }
 
@@ -292,14 +287,12 @@ static void draw_uses(Again *q) {
     add_mistake(q, v * dV, "That is the part from `V` alone: the parts are added.");
     add_mistake(q, dK + dV, "What arrives counts times what `x` was multiplied by.");
     add_mistake(q, -q->answer, "The size is right, the sign is not.");
-    snprintf(
-        q->ask, sizeof q->ask,
+    SAY(q->ask,
         "Two lines read the number `x`: `K` = %g `x` and `V` = %g `x`. `dK` = %g and `dV` = %g "
         "arrive. What is `dx`?",
         k, v, dK, dV);
-    snprintf(q->hint, sizeof q->hint, "A part from each line that reads `x`; then add them.");
-    snprintf(q->why, sizeof q->why, "%g x %s + %s x %s = %g", k, factor(dK), factor(v), factor(dV),
-             q->answer);
+    SAY(q->hint, "A part from each line that reads `x`; then add them.");
+    SAY(q->why, "%g x %s + %s x %s = %g", k, factor(dK), factor(v), factor(dV), q->answer);
 }
 
 /* The sizes of an attention with heads, by making it: (T, H d) -> A (H, T, T), Y_h (H, T, d). */
@@ -329,20 +322,18 @@ static void draw_heads(Again *q) {
     if (q->at == 0) {
         add_mistake(q, T * T, "That is one head. Each has weights of its own.");
         add_mistake(q, T * H, "Each word looks at each word, in each head.");
-        snprintf(q->why, sizeof q->why, "%d x %d x %d = %d: heads, queries, keys.", H, T, T,
-                 H * T * T);
+        SAY(q->why, "%d x %d x %d = %d: heads, queries, keys.", H, T, T, H * T * T);
     } else if (q->at == 1) {
         add_mistake(q, H * d, "These are shared among the heads.");
-        snprintf(q->why, sizeof q->why, "%d / %d = %d", H * d, H, d);
+        SAY(q->why, "%d / %d = %d", H * d, H, d);
     } else {
         add_mistake(q, T * H * d, "That is the output of all heads: a gate has one of them.");
         add_mistake(q, T, "Each word has more than one number in a head.");
-        snprintf(q->why, sizeof q->why, "%d x %d = %d: words, and numbers in a head.", T, d, T * d);
+        SAY(q->why, "%d x %d = %d: words, and numbers in a head.", T, d, T * d);
     }
-    snprintf(q->ask, sizeof q->ask, "%d words have %d numbers each, and %d heads share them. %s", T,
-             H * d, H, asks[q->at]);
-    snprintf(q->hint, sizeof q->hint,
-             "A head has its own columns of `Q`, `K` and `V`, and sees every word.");
+    SAY(q->ask, "%d words have %d numbers each, and %d heads share them. %s", T, H * d, H,
+        asks[q->at]);
+    SAY(q->hint, "A head has its own columns of `Q`, `K` and `V`, and sees every word.");
 }
 
 static const struct {

@@ -9,15 +9,11 @@
 /* ---- the numbers that learn ------------------------------------------------------------------ */
 
 int sgd_leaves(Tensor *leaf[MOST_TENSORS]) {
-    TapeLine line;
+    Tensor *tensor[MOST_TENSORS];
+    const int all = data_tensors(tensor);
     int n = 0;
-    for (int i = 0; tape_line(i, &line); i++)
-        for (int k = 0; k < line.n_in; k++) {
-            Tensor *x = line.in[k];
-            int t = 0;
-            while (t < n && leaf[t] != x) t++;
-            if (x && !x->grad_fn && x->grad && t == n && n < MOST_TENSORS) leaf[n++] = x;
-        }
+    for (int t = 0; t < all; t++)
+        if (!tensor[t]->grad_fn && tensor[t]->grad) leaf[n++] = tensor[t];
     return n;
 }
 

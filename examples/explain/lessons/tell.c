@@ -185,9 +185,7 @@ void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
     va_start(arguments, lead);
     vsnprintf(text, sizeof text, lead, arguments);
     va_end(arguments);
-    fprintf(l->json, ",\n\"text\":[");
-    json_write_string(l->json, text);
-    fprintf(l->json, "],\n\"cover\":{\"title\":");
+    fprintf(l->json, ",\n\"cover\":{\"title\":");
     write_hook(l, row);
     json_write_member(l->json, "lead", text);
     fprintf(l->json, ",\"tensor\":%d,\"row\":%" PRId64 ",\"losses\":%s}",
@@ -476,7 +474,7 @@ static void begin_list(Lesson *l, const char *key) {
 }
 
 static void write_labels(Lesson *l) {
-    const Tensor *tensor[MOST_TENSORS];
+    Tensor *tensor[MOST_TENSORS];
     const int n = data_tensors(tensor);
     begin_list(l, "labels");
     for (int t = 0; t < n; t++) write_label(l, tensor[t]->name);

@@ -4,17 +4,9 @@
 #include <string.h>
 
 /* The ops of the lessons and of the playground, whatever their settings are. */
-static const char lesson_ops[][16] = {"add",           "sub",
-                                      "mul",           "square",
-                                      "tanh",          "relu",
-                                      "scale",         "sum",
-                                      "matmul",        "bmm",
-                                      "linear",        "reshape",
-                                      "squeeze",       "unsqueeze",
-                                      "softmax",       "masked_fill",
-                                      "dropout",       "masked_softmax",
-                                      "cross_entropy", "additive_scores",
-                                      "transpose"};
+static const char lesson_ops[] =
+    " add sub mul square tanh relu scale sum matmul bmm linear reshape squeeze unsqueeze softmax "
+    "masked_fill dropout masked_softmax cross_entropy additive_scores transpose ";
 
 /* ---- the pieces of an op --------------------------------------------------------------------- */
 
@@ -136,17 +128,17 @@ static bool is_summed(const RuledTape *tape, const RuledLine *line) {
     const OpSources *op = find_op(op_of(line));
     if (strcmp(op_of(line), "linear") == 0) return line->num_in > 2 && line->in[2] >= 0; /* bias */
     for (int k = 0; op && op->is_row && k < line->num_in; k++)
-        if (line->in[k] >= 0 &&
-            !same_shape(&tape->tensors[line->in[k]], &tape->tensors[line->out]))
+        if (line->in[k] >= 0 && !same_shape(&tape->tensors[line->in[k]], &tape->tensors[line->out]))
             return true;
     return false;
 }
 
 /* A page that computes can show a lesson with other settings, and the playground. */
 static void show_lesson(const char *lesson) {
-    for (size_t i = 0; i < sizeof lesson_ops / sizeof *lesson_ops; i++) {
-        const OpSources *op = find_op(lesson_ops[i]);
-        if (!op) continue;
+    char word[64];
+    for (const OpSources *op = program_ops; op->op; op++) {
+        snprintf(word, sizeof word, " %s ", op->op);
+        if (!strstr(lesson_ops, word)) continue;
         show(op->forward);
         show(op->backward);
     }

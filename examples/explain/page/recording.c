@@ -42,12 +42,12 @@ char *data_close(FILE *file, char *string) {
 }
 
 /* tape_write_json lists each tensor once, line by line, inputs before the result. */
-int data_tensors(const Tensor *tensor[MOST_TENSORS]) {
+int data_tensors(Tensor *tensor[MOST_TENSORS]) {
     int n = 0;
     TapeLine line;
     for (int i = 0; tape_line(i, &line); i++)
         for (int k = 0; line.n_in > 0 && k <= line.n_in; k++) {
-            const Tensor *next = k < line.n_in ? line.in[k] : line.out;
+            Tensor *next = k < line.n_in ? line.in[k] : line.out;
             int t = 0;
             while (t < n && tensor[t] != next) t++;
             if (next && t == n && n < MOST_TENSORS) tensor[n++] = next;
@@ -56,7 +56,7 @@ int data_tensors(const Tensor *tensor[MOST_TENSORS]) {
 }
 
 int data_number(const Tensor *x) {
-    const Tensor *tensor[MOST_TENSORS];
+    Tensor *tensor[MOST_TENSORS];
     const int n = data_tensors(tensor);
     for (int t = 0; t < n; t++)
         if (x == tensor[t]) return t;
@@ -125,7 +125,7 @@ static void write_words(FILE *file, const char *key, const char *const *words) {
 }
 
 static void write_labels(FILE *file, const Recording *r) {
-    const Tensor *tensor[MOST_TENSORS];
+    Tensor *tensor[MOST_TENSORS];
     const int n = data_tensors(tensor);
     const char *before = "\n";
     fprintf(file, ",\n\"labels\":[");

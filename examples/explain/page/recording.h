@@ -38,7 +38,7 @@ char *data_close(FILE *file, char *string);
 /* Lists the tensors of the open tape in the order of the numbers that tape_write_json gives them;
  * returns how many. And the number of a tensor; -1 if it is on no line. */
 enum { MOST_TENSORS = 96 };
-int data_tensors(const Tensor *tensor[MOST_TENSORS]);
+int data_tensors(Tensor *tensor[MOST_TENSORS]);
 int data_number(const Tensor *x);
 /* Writes ,"transposed":[{"tensor":1,"of":0}, ...]: the results of lines that swap the last two
  * dimensions. */
