@@ -24,7 +24,7 @@ PACK       = gzip -9n
 PAGE_AT  = $(BUILD)/obj/examples/explain/page
 PAGE     = $(patsubst %,$(PAGE_AT)/%.o,page.html page.css page.js)
 STYLES   = $(patsubst %,examples/explain/page/%.css,base machine door step sgd play media)
-SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names data plan views pictures \
+SCRIPTS  = $(patsubst %,examples/explain/page/%.js,live elements names store data plan views pictures \
              compare tables layout machine marks terms nudge sgd loop step experiment words questions charts cover again pull controls \
              door way change panels share save paper keys page play)
 EXPLAIN  = $(patsubst %,examples/explain/%/*.c,lessons steps rules page)

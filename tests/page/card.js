@@ -50,8 +50,7 @@ function expectNoAnswer(what, answers) {
 
 async function writeCard(name) {
     const right = RIGHT[name], what = `card ${name}`;
-    localStorage.clear();
-    cards.clear();
+    forgetKept();
     for (const { kind, id } of state.lesson.steps.slice()) if (kind === "backward") { /* the box has shown right rules */
         await go(`#${name}/${id}`);
         for (let looks = 0; looks < 4 && isNudging(); looks++) press("ArrowRight");
@@ -106,14 +105,12 @@ function expectCard(what, answers) {
     drawPaper();
     expect($("#paper .keep") && $("#paper").children.length === 1 && !$("#paper .tab"), `${what} is not printed alone`);
     clearPaper();
-    cards.clear(); /* another visit */
-    draw();
+    comeAgain();
     expect($("#step .keep"), `${what} is not kept`);
     all("#step .buttons button").find(each => each.textContent === "once more, empty").click();
     expect(tally() === `0 of ${lines().length}` && document.activeElement === field() && !field().value, `${what} is not empty once more`);
     expectNoAnswer(`${what}, empty`, answers);
-    cards.clear();
-    draw();
+    comeAgain();
     expect(tally() === `0 of ${lines().length}`, `${what}: the store is not emptied`);
 }
 
@@ -121,7 +118,8 @@ function expectCard(what, answers) {
 async function writeOthers() {
     const { getItem, setItem } = Storage.prototype;
     Storage.prototype.getItem = Storage.prototype.setItem = () => { throw new Error("refused"); };
-    cards.clear();
+    isStoreRefused = false;
+    kept.clear();
     await go("#2/card");
     for (const [n, formula, words] of [[1, "dY @ V", "At character 4: dY is 2 × 2 and V is 3 × 2: @ needs equal inner sizes. It is dY times V, where V is not transposed. Which"],
         [2, "A * dA - sum(A * dA)", "the difference needs a bracket. Where"], [5, "Q’ @ dS", "The formula is 4 × 3 and the gradient must be 3 × 4. It is QT times dS"],
@@ -152,6 +150,7 @@ async function writeOthers() {
     write(2, "dG");
     expect(/right for these numbers, but not for all/.test(said()), `right by chance: ${said()}`);
     Object.assign(Storage.prototype, { getItem, setItem });
+    isStoreRefused = false;
 }
 
 async function beRefused() {

@@ -12,6 +12,15 @@ const go = async hash => {
     await wait();
 };
 
+/* A reader's first visit: nothing was answered or written. */
+function forgetKept() {
+    localStorage.clear();
+    onStore({ key: null });
+}
+
+/* Another visit: what the page remembers is what the store has. */
+const comeAgain = () => onStore({ key: null });
+
 /* Lines of algebra, each with its reason. */
 function lookAlgebra(box, lines) {
     const said = text => el("p", {}, prose(text)).textContent, bare = text => text.replace(/\s/g, "");

@@ -197,7 +197,7 @@ async function otherRules() {
     expect(!all(".c.off").length && !$("#words .training"), "where no number differs, a loss does");
     press("e");
     expect(!state.hide && !hasRules(state.lesson), "e does not show the answers");
-    rulesDone.clear();
+    forgetKept();
     await go("#1");
 }
 
@@ -373,7 +373,7 @@ async function writeHidden(what, secret, title, n) {
 
 /* A number of a cell answers a step, too; the rule that is shown then is none of the reader's. */
 async function guessed() {
-    rulesDone.clear();
+    forgetKept();
     await go("#2/b4.0.2&hide");
     const guess = $("#terms .guess input"), { numbers } = picture.main;
     guess.value = String(numbers[0] + 9);
@@ -385,7 +385,7 @@ async function guessed() {
     field.form.requestSubmit();
     expect($("#door h2").textContent.replace(/\s+/g, " ").startsWith("dA = dY V") && verdict() === "shown" && $("#terms").textContent.includes("You said") && /0 of \d+ rules written/.test(said()), `a right guess shows ${$("#door h2").textContent}, ${said()}`);
     press("h");
-    rulesDone.clear();
+    forgetKept();
 }
 
 /* Each known mistake, chosen and typed: the same name and the same marks. */

@@ -33,7 +33,7 @@ SABOTAGE = {
     'the box tells the rule': lambda s: s.replace('return isHidden ? "" : found', 'return false ? "" : found'),
     'the list tells the rule': lambda s: s.replace('isBox && !isHidden && optionsOf', 'isBox && optionsOf'),
     'a wrong rule is written': lambda s: s.replace('verdict === "right" && !why;', 'true;'),
-    'no hint comes': lambda s: s.replace('(tries.get(place?.name) || 0) >= 2', 'false'),
+    'no hint comes': lambda s: s.replace('triedAt(place).length >= 2', 'false'),
     'a try stays behind': lambda s: s.replace('leaveTry();\n    const focus', 'const focus'),
     'the tally counts what was shown': lambda s: s.replace('?.isShown === false', ''),
     'a row is higher where it has a box': lambda s: s.replace('.boxed:not(.saving) #rule-title,', '.boxed { padding-bottom: 9px !important; } .boxed:not(.saving) #rule-title,'),

@@ -320,9 +320,8 @@ function pickCells(wanted) {
 
 /* An exercise: wrong, hint, right. The answers come from page-test. */
 async function answer(number, { kind, right, wrong, id }, n) {
-    state.lesson.shown.clear(); /* what the walk has revealed */
+    forgetKept(); /* what the walk has revealed */
     state.lesson.forms.length = 0;
-    state.lesson.told.clear();
     await go(`#${number}/f0`);
     await go(`#${number}/${id}`);
     toRule();

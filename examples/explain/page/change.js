@@ -26,12 +26,24 @@ function drawChange() {
         settings.length === 0 && el("p", {}, "This tape was recorded: it has no settings."),
         el("div", { class: "fields" }, settings.map(drawSetting)),
         el("div", { class: "buttons" }, button("side by side", () => Controls.setCompare(!state.compare), { id: "compare" }),
-            button("start again", () => tellPanel(Controls.startAgain()), { id: "again" })),
+            button("start again", beginAgain, { id: "again" })),
         el("p", { id: "changed", role: "status" })];
+}
+
+/* First the example is the lesson's own again; pressed once more, and after saying what goes, it takes the answers away. */
+let isSure = false;
+function beginAgain() {
+    const { lesson } = state, what = keptInWords(lesson);
+    if (Controls.isChanged()) return tellPanel(Controls.startAgain());
+    if (isSure) forgetAll(lesson);
+    updatePanel();
+    isSure = !isSure && what !== "";
+    if (isSure) byId("changed").textContent = `Once more, and this page forgets ${what} of this lesson.`;
 }
 
 /* Shows the values in use. */
 function updatePanel() {
+    isSure = false;
     updateValues();
     for (const [key, input] of inputs) {
         const { least, most } = state.lesson.settings?.find(each => each.key === key) || {}; /* others stay as they are */
@@ -43,7 +55,6 @@ function updatePanel() {
             input.disabled = inputs.has("no-mask") && Controls.valueNow("no-mask") === "1";
     }
     byId("b-example").classList.toggle("used", Controls.isChanged());
-    if (byId("again")) byId("again").disabled = !Controls.isChanged();
     if (byId("compare")) byId("compare").disabled = !Controls.otherState() || state.hide;
     byId("compare")?.setAttribute("aria-pressed", String(state.compare));
     if (byId("changed")) tellPanel("");

@@ -9,7 +9,7 @@ function drawCover(box) {
         !cover.lead && text.map(each => el("p", {}, prose(each))), back && el("p", {}, back),
         button(["Step through it", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "go" }),
         el("span", { class: "length" }, lengthOf(lesson))),
-    el("div", { class: "hook" }, t ? [t.panels > 1 && drawHeads(t), drawArcs(t, cover.row || 0, isTold(lesson, t) && state.bet === null)]
+    el("div", { class: "hook" }, t ? [t.panels > 1 && drawHeads(t), drawArcs(t, cover.row || 0, isTold(lesson, t) && betNow() === null)]
         : points ? drawPoints(points) : isCurve ? drawLosses(losses.map(Number)) : drawFormula(formula), drawBet()));
 }
 
@@ -80,12 +80,18 @@ function isTold({ bet, steps }, t) {
     return !!step && step.kind === "forward" && resultOf(step) === t;
 }
 
+/* The option that the reader chose; null: none yet. */
+function betNow() {
+    const text = keptIn(state.lesson).get("bet");
+    return text === undefined ? null : Number(text);
+}
+
 function drawBet() {
     const { bet } = state.lesson;
     if (!bet) return "";
     const choose = n => {
-        state.bet = n;
+        keep(state.lesson, [["bet", String(n)]]);
         drawStep();
     };
-    return el("div", { class: "bet" }, el("p", {}, prose(bet.ask)), drawChoice("choices", bet.options.map(prose), "A bet", state.bet, choose));
+    return el("div", { class: "bet" }, el("p", {}, prose(bet.ask)), drawChoice("choices", bet.options.map(prose), "A bet", betNow(), choose));
 }

@@ -33,11 +33,6 @@ function connect(lesson) {
     for (const { tensor, rows, columns } of lesson.labels || []) tensors[tensor].words = { rows, columns };
     lesson.name ??= String(lesson.number ?? 0) + (lesson.part || ""); /* in the address */
     lesson.open = new Set();  /* the names of the groups of lines that are unfolded */
-    lesson.right = new Set(); /* the questions that were answered right */
-    lesson.told = new Set(); /* those whose answer stands there */
-    lesson.shown = new Set(); /* the hidden numbers that were guessed or revealed: a step and a key each */
-    lesson.picks = new Set(); /* the numbers that the reader says are 0 */
-    lesson.forms = [];        /* the questions as they stand in the page, so that an answer stays */
     return lesson;
 }
 

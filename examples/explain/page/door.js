@@ -5,12 +5,15 @@
  * address (controls.js). */
 "use strict";
 
-/* place, line: of a step or a card, which the field is for; filled: what it was filled for; timer: of the next check; tried: place -> the formulas that were judged there. */
+/* place, line: of a step or a card, which the field is for; filled: what it was filled for; timer: of the next check; tried: a lesson and a place -> the formulas that were judged there. */
 const door = { place: null, line: null, filled: "", timer: 0, tried: new Map() };
 const doorParts = {};
 
 const whyNoRules = () => (Controls.isLoading() ? "The library is still loading." : !Controls.isLive() ? Live.refused
     : "This tape was recorded: its rules cannot be written here.");
+
+const keyOfTried = ({ name }) => `${state.lesson.name} ${name}`;
+const triedAt = place => (place && door.tried.get(keyOfTried(place))) || [];
 
 /* The place of a step's rule, as the library names it; undefined if the step has none. */
 const placeAt = step => (step.kind === "backward" && !step.unit.isFold && Controls.canWriteRules()
@@ -18,18 +21,16 @@ const placeAt = step => (step.kind === "backward" && !step.unit.isFold && Contro
 
 /* ---- rules that are to be written --------------------------------------------------------------------------------- */
 
-/* What has been done, for each lesson by name: the name of a rule -> {formula, isShown}, and how many tries were wrong. It
- * outlives other numbers of the lesson. */
-const rulesDone = new Map();
-function doneIn({ name }) {
-    if (!rulesDone.has(name)) rulesDone.set(name, { done: new Map(), tries: new Map() });
-    return rulesDone.get(name);
+/* What has been done at a place, {formula, isShown}; undefined: nothing yet. It outlives other numbers of the lesson. */
+function doneAtPlace(place) {
+    const [, how, formula] = /^(\w+) (.*)$/s.exec(place && keptIn(state.lesson).get("rule " + place.name)) || [];
+    return how && { formula, isShown: how === "shown" };
 }
 
 /* Is the rule worth writing? Not where numbers only move, and no formula says more than dy. */
 const isWorthwhile = (step, place) => !!place && place.formula !== "" && !(step.unit.moves && place.formula === "dy");
 const stepsToWrite = () => state.lesson.steps.filter(step => isWorthwhile(step, placeAt(step)));
-const doneAt = step => doneIn(state.lesson).done.get(placeAt(step)?.name);
+const doneAt = step => doneAtPlace(placeAt(step));
 
 /* A right rule that came with the address. */
 const isRightAt = step => plantedAt(step)?.verdict === "right" && !plantedAt(step).why;
@@ -42,11 +43,11 @@ const isRuleHidden = step => state.hide && !state.printing && step.kind === "bac
 /* The rule is still to be found where the step begins with what moves. */
 const isToBeFound = step => isRuleHidden(step) || (isNudging() && isOfWeights(step));
 
-const markDone = (step, formula, isShown) => doneIn(state.lesson).done.set(placeAt(step).name, { formula, isShown });
+const markDone = (step, formula, isShown) => keep(state.lesson, [["rule " + placeAt(step).name, `${isShown ? "shown" : "written"} ${formula}`]]);
 
 /* "3 of 7 rules written. " */
 function tallyOfRules() {
-    const { done } = doneIn(state.lesson), isBegun = Controls.canWriteRules() && (state.hide || done.size > 0);
+    const isBegun = Controls.canWriteRules() && (state.hide || keptAt(state.lesson, "rule ").length > 0);
     const all = isBegun ? stepsToWrite() : [], written = all.filter(step => doneAt(step)?.isShown === false);
     return all.length ? `${written.length} of ${all.length} rules written. ` : "";
 }
@@ -62,7 +63,7 @@ function giveUp() {
     if (Controls.isLoading()) return false;
     const place = placeAt(step);
     markDone(step, place.shown, true);
-    step.part.dx.forEach((_, i) => state.lesson.shown.add(secretOf(picture.main.key(i))));
+    keepShown([...step.part.dx.keys()].map(picture.main.key));
     if (plantedAt(step)) Controls.plantRule(place, null);
     else drawAgain();
     return true;
@@ -197,9 +198,9 @@ function sayWords({ loud, words }) {
 }
 
 function wordsOfDoor(step, place) {
-    const planted = plantedAt(step), { done, tries } = doneIn(state.lesson), found = place && state.hide && done.get(place.name);
+    const planted = plantedAt(step), found = state.hide && doneAtPlace(place);
     if (isWrong(planted)) return { loud: true, words: [el("b", {}, transposes(planted.why) || "This is not the gradient."), " ", alsoWrong(step),
-        state.hide && (tries.get(place?.name) || 0) >= 2 && el("i", { class: "hint" }, transposes(planted.question) || HINT)] };
+        state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, transposes(planted.question) || HINT)] };
     if (planted) return { loud: true, words: [transposes(planted.why) || "Right, for other numbers, too.", " ", tallyOfRules()] };
     if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : "Right, for other numbers, too. ", tallyOfRules(),
         !found.isShown && place.exercise && ["The same in C: ", el("code", {}, `examples/exercises/students/${place.exercise}.c`)]] };
@@ -362,7 +363,7 @@ const verdictWord = (name, text, title) => el("span", { class: `tick ${name}`, t
 
 /* Up and down lead through what was tried at this step. */
 function keyInBox(event) {
-    const { text } = doorParts, tried = door.place && door.tried.get(door.place.name) || [], at = tried.indexOf(text.value);
+    const { text } = doorParts, tried = triedAt(door.place), at = tried.indexOf(text.value);
     if (/^Arrow(Up|Down)$/.test(event.key) && tried.length && (!text.value || at >= 0)) {
         const next = event.key === "ArrowUp" ? (at < 0 ? tried.length - 1 : Math.max(0, at - 1)) : at < 0 ? tried.length : at + 1;
         text.value = tried[next] || "";
@@ -384,7 +385,7 @@ function judgeTyped() {
     if (!place) return;
     if (!formula) return plantedAt(step) ? plantMistake("") : sayError("Write a formula first");
     const isTry = isRuleHidden(step), { error, planted } = isTry ? Controls.tryRule(place, formula) : {};
-    if (!door.tried.get(place.name)?.includes(formula)) door.tried.set(place.name, [...door.tried.get(place.name) || [], formula]);
+    if (!triedAt(place).includes(formula)) door.tried.set(keyOfTried(place), [...triedAt(place), formula]);
     fill(doorParts.said);
     keepLook();
     const refused = error || (isTry ? tryHidden(step, formula, planted) : Controls.plantRule(place, formula));
@@ -406,8 +407,7 @@ function keepLook() {
 /* A right rule shows the step, and the library's own takes its place again; a wrong one stays to be looked at. One that is
  * right for these numbers alone is not right. */
 function tryHidden(step, formula, { verdict, why }) {
-    const place = placeAt(step), { tries } = doneIn(state.lesson), isRight = verdict === "right" && !why;
-    if (!isRight) tries.set(place.name, (tries.get(place.name) || 0) + 1);
+    const place = placeAt(step), isRight = verdict === "right" && !why;
     if (!isRight) return Controls.plantRule(place, formula);
     markDone(step, formula, false);
     if (plantedAt(step)) Controls.plantRule(place, null);

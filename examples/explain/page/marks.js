@@ -151,8 +151,14 @@ function togglePick(cell) {
     choose(key);
 }
 
+function keepShown(keys) {
+    const { lesson } = state, places = keys.map(secretOf);
+    for (const place of places) lesson.shown.add(place);
+    keep(lesson, places.map(place => [lesson.print + place, ""]));
+}
+
 function show(keys) {
-    for (const key of keys) state.lesson.shown.add(secretOf(key));
+    keepShown(keys);
     drawAgain();
 }
 
@@ -206,6 +212,7 @@ function gapOf(view, i) {
 function toggleHide() {
     leaveTry();
     Object.assign(state, { hide: !state.hide, hint: false });
+    for (const place of state.lesson.shown) keep(state.lesson, [[state.lesson.print + place, null]]);
     state.lesson.shown = new Set();
     if (state.hide) state.compare = false;
     drawAgain();

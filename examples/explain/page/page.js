@@ -15,11 +15,11 @@
 
 /* chosen, hover: keys of numbers; asked: the key that a question hides; panel: which panel of the tables is shown; turned:
  * the step at which the reader chose the panel; hide: answers are hidden;
- * hint: the terms of a hidden number are shown; bet: the option of the cover;
+ * hint: the terms of a hidden number are shown;
  * moved: the step is new, so it may move; tape: is the picture of the tape shown in present mode; null: where a step leaves
  * it room; keys: only the key steps are shown; compare: two states are side by side; trying: the position of an experiment
  * (experiment.js); printing: what is drawn is for paper; look: which look at the step, from 1 on; nudge: the place of its slider. */
-const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false, bet: null,
+const state = { lesson: null, step: 0, chosen: null, hover: null, asked: null, panel: 0, hide: false, hint: false,
     moved: false, compare: false, printing: "", look: 1, nudge: FIRST_NUDGE, program: false,
     layout: null, guessed: null, turned: null, others: false, tape: null, keys: false, trying: null };
 
@@ -111,7 +111,6 @@ function readAddress() {
     const before = state.lesson && stepNow(), isOther = lesson !== state.lesson, isOtherName = !state.lesson || lesson.name !== state.lesson.name;
     if (isOther || machine.lesson !== lesson) openLesson(lesson);
     if (isOtherName) {
-        state.bet = null;
         state.keys = (isPresenting() && state.keys) || lesson.plan.long;
         scrollTo(0, 0);
     }
@@ -130,24 +129,12 @@ function readAddress() {
 
 /* ---- steps -------------------------------------------------------------------------------------------------------- */
 
-/* What was answered, for the same questions about the same numbers: another learning rate changes neither. (A recorded number
- * and the one that is computed here may differ in the last digit.) */
-const answered = new Map();
-const keyOfAnswers = ({ name, questions, tape: { tensors } }) => JSON.stringify([name, questions,
-    tensors.map(({ value, grad = [] }) => [...value, ...grad].map(x => Number(x).toPrecision(6)))]);
-
-function keepAnswers(before, lesson) {
-    const { right, told, shown, picks, forms } = before || {};
-    if (right?.size || told?.size) answered.set(keyOfAnswers(before), { right, told, shown, picks, forms });
-    if (answered.size) Object.assign(lesson, answered.get(keyOfAnswers(lesson)));
-}
-
 /* Plans a lesson. If only numbers differ from the lesson before it, the same steps get room from the picture of the tape. */
 function openLesson(lesson) {
     const before = state.lesson;
     if (before && before.name === lesson.name) for (const id of before.open) lesson.open.add(id);
     plan(lesson);
-    keepAnswers(before, lesson);
+    restore(lesson);
     Object.assign(state, { lesson, panel: 0, guessed: null, step: Math.min(state.step, lesson.steps.length - 1) });
     const { source, command } = lesson;
     fill(byId("made"), source && ["From ", prose(source), ". "], command && ["This example is made by ", el("code", {}, command), "."]);
@@ -375,6 +362,7 @@ function begin() {
     addEventListener("keydown", onKey);
     addEventListener("pointerup", letGo);
     addEventListener("hashchange", readAddress);
+    addEventListener("storage", onStore);
     addEventListener("resize", () => {
         const isKeyboard = innerWidth === width && !!needsKeys(document.activeElement); /* of a phone: it opens for a field */
         width = innerWidth;

@@ -42,9 +42,15 @@ function revealAnswers(isWanted = () => true) {
 }
 
 function newQuestion(question, n) {
-    const { lesson } = state, { field, check, reveal } = questionKinds[question.kind](question);
+    const { lesson } = state, { field, check, reveal, said, say } = questionKinds[question.kind](question);
+    const keepIt = verdict => {
+        if (lesson.right.has(n)) return;
+        lesson.answers[n] = [verdict, said()].filter(Boolean).join(" ");
+        keep(lesson, [[placeOfAnswer(lesson, n), lesson.answers[n]]]);
+    };
     const result = el("div", { class: "result", role: "status" });
     const give = button("reveal", () => {
+        keepIt("told");
         tell(reveal());
         showTerms();
         reachDown(result);
@@ -52,25 +58,28 @@ function newQuestion(question, n) {
     const hinted = () => el("p", {}, "Hint: ", prose(question.hint));
     let tries = 0; /* that were wrong, and not empty or no number */
     const patience = (question.options || []).length > 2 ? 1 : 2; /* tries before the hint */
+    const fillResult = (words, grade) => fill(result, grade, words.map(each => el("p", {}, each)));
+    const gradeOf = ({ isRight, words }) => el("p", { class: isRight ? "right" : "wrong" }, icon(isRight ? "right" : "wrong"), " ", words);
     function tell(words, grade) {
         lesson.told.add(n);
-        fill(result, grade, words.map(each => el("p", {}, each)));
+        fillResult(words, grade);
         if (question.kind === "number") state.chosen = keyAsked(question); /* the line of terms says what it is made of */
         if (question.kind === "count") state.chosen = picture.main.key(question.index);
         if (question.kind !== "choice") show([keyAsked(question)]);
     }
+    const fillWrong = grade => fill(result, grade, tries >= patience && hinted());
     function submit(event) {
         event.preventDefault();
-        const { isRight, words } = check(), name = isRight ? "right" : "wrong",
-            grade = el("p", { class: name }, icon(name), " ", words);
+        const judged = check(), { isRight, isNone } = judged, grade = gradeOf(judged);
         give.hidden = false;
+        if (!isNone) keepIt(isRight ? "right" : "wrong");
         if (isRight) {
             lesson.right.add(n);
             tell(reveal(), grade);
             if (event.target.contains(document.activeElement)) byId("step").focus({ preventScroll: true }); /* the arrows step again */
         } else {
-            tries += !/first\.$|no number/.test(words);
-            fill(result, grade, tries >= patience && hinted());
+            tries += !isNone;
+            fillWrong(grade);
         }
         if (isRight) showTerms(); /* all that a question kept back */
         reachDown(result);
@@ -82,12 +91,21 @@ function newQuestion(question, n) {
         give.hidden = false;
         reachDown(result);
     });
+    const [, before, text] = /^(\w+) ?(.*)$/.exec(lesson.answers[n]) || [];
+    if (before) {
+        say(text);
+        give.hidden = false;
+        tries = Number(before === "wrong");
+        if (tries) fillWrong(gradeOf(check()));
+        else fillResult(reveal(), before === "right" && gradeOf(check()));
+    }
     return el("form", { class: "question " + question.kind, "data-kind": question.kind, onsubmit: submit,
         "aria-label": `Question ${n + 1}` }, el("p", {}, el("b", {}, "? "), prose(question.ask)),
     el("div", { class: "reply" }, field, el("div", { class: "buttons" }, el("button", { "data-check": true }, "check"), hint, give)), result);
 }
 
 const notYet = words => ({ isRight: false, words });
+const none = words => ({ ...notYet(words), isNone: true }); /* that is no answer */
 
 /* With how many decimals do the tables of this step show numbers of t? The fewest of them. */
 function fewestDecimals(of, t) {
@@ -106,9 +124,9 @@ function isRounding(text, guess, x, fewest) {
 function numberKind(label, judgeNumber) {
     const field = numberField(label, 8), check = () => {
         const { x, refused } = typedNumber(field);
-        return refused ? notYet(refused) : judgeNumber(x, field.value);
+        return refused ? none(refused) : judgeNumber(x, field.value);
     };
-    return { field, check };
+    return { field, check, said: () => field.value.trim(), say: text => (field.value = text) };
 }
 
 const questionKinds = {
@@ -132,10 +150,12 @@ const questionKinds = {
         const isZero = i => t.grad[i] === 0, isChosen = i => picks.has(`g${tensor}.${i}`);
         return {
             field: el("span", { class: "soft" }, "Click the cells. "),
+            said: () => all.filter(isChosen).map(i => `g${tensor}.${i}`).join(" "),
+            say: () => {}, /* restore has chosen them */
             check() {
                 const missing = all.filter(i => isZero(i) && !isChosen(i)).length,
                     extra = all.filter(i => !isZero(i) && isChosen(i)).length;
-                if (!all.some(isChosen) && missing) return notYet("Choose cells of the table first.");
+                if (!all.some(isChosen) && missing) return none("Choose cells of the table first.");
                 return missing || extra ? notYet(`Not yet: ${missing} missing, ${extra} too many.`)
                     : { isRight: true, words: "Right." };
             },
@@ -160,8 +180,10 @@ const questionKinds = {
         return {
             field: el("div", { class: "choices", onmousedown: event => event.preventDefault() },
                 options.map((option, n) => el("label", {}, inputs[n], el("span", {}, prose(option))))),
+            said: () => String(inputs.findIndex(({ checked }) => checked)),
+            say: text => inputs[text] && (inputs[text].checked = true),
             check() {
-                if (!inputs.some(input => input.checked)) return notYet("Choose one first.");
+                if (!inputs.some(input => input.checked)) return none("Choose one first.");
                 return inputs[answer].checked ? { isRight: true, words: "Right." } : notYet("Not yet.");
             },
             reveal: () => [rightOption(question)],

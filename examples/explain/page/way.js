@@ -1,33 +1,15 @@
 /* way.js - the last step of a lesson: the table of its way back, and in the row above it (door.js) one gradient after the other,
  * written from memory, in any order. The library judges each line (rule_card.h); before that
- * no answer to it is in the page. The whole table is a card, to be printed or saved.
- * What was written stays for the visit, and longer where a page may store it. */
+ * no answer to it is in the page. The whole table is a card, to be printed or saved. */
 "use strict";
 
 const isCard = step => step.kind === "card";
 
-/* The name of a lesson -> what was checked last of each gradient; and which one is chosen. What is typed, by lesson and gradient. */
-const cards = new Map(), chosenLines = new Map(), drafts = new Map();
-const storeOf = ({ name }) => `tapehead card ${name}`;
+/* The name of a lesson -> which gradient is chosen. What is typed, by lesson and gradient. */
+const chosenLines = new Map(), drafts = new Map();
 
-function cardOf(lesson) {
-    if (!cards.has(lesson.name)) cards.set(lesson.name, storedCard(lesson));
-    return cards.get(lesson.name);
-}
-
-function storedCard(lesson) {
-    try {
-        return new Map(JSON.parse(localStorage.getItem(storeOf(lesson))));
-    } catch {
-        return new Map(); /* a browser may refuse a page from the disk its store */
-    }
-}
-
-function keepCard(lesson) {
-    try {
-        localStorage.setItem(storeOf(lesson), JSON.stringify([...cardOf(lesson)]));
-    } catch { /* then it stays for this visit */ }
-}
+/* What was checked last of each gradient. */
+const cardOf = lesson => new Map(keptAt(lesson, "card "));
 
 /* What the library says of the lines that were checked, by gradient. */
 function judgedLines({ lines }) {
@@ -82,9 +64,8 @@ question && [" ", el("i", {}, typeset(question))]];
 function judgeLine(step, { name, key }, text) {
     const { lesson } = state, { lines } = step, n = lines.findIndex(each => each.name === name), formula = text.replace(/^d[^=]*=/, "").trim();
     if (!formula) return sayError("Write a formula first");
-    cardOf(lesson).set(name, formula);
+    keep(lesson, [["card " + name, formula]]);
     drafts.delete(key);
-    keepCard(lesson);
     const judged = judgedLines(step), isOpen = each => !isRightLine(judged.get(each.name)), isRight = !isOpen(lines[n]);
     const next = isRight && (lines.slice(n).find(isOpen) || lines.find(isOpen));
     if (isRight) chosenLines.set(lesson.name, next?.name);
@@ -101,8 +82,7 @@ function chooseLine(name) {
 }
 
 function emptyCard() {
-    cardOf(state.lesson).clear();
-    keepCard(state.lesson);
+    forget(state.lesson, "card ");
     draw();
     focusDoor();
 }

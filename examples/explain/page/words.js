@@ -42,7 +42,7 @@ function drawWordsOfNudge(box, { nudge: { says } }) {
 
 /* What the bet of the cover came to, at the step that settles it. */
 function drawVerdict(step) {
-    const { bet, lesson: { bet: asked } } = state;
+    const { bet: asked } = state.lesson, bet = asked && betNow();
     if (!asked || bet === null || !isAt(asked.at, step)) return "";
     const said = n => ["“", ...prose(asked.options[n]), "”."];
     return el("p", { class: "verdict" }, "You said ", said(bet), " ",
