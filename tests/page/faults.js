@@ -9,7 +9,45 @@ function oneHeading(what) {
     expect(headings.length === 1 && headings[0].textContent.trim().length > 3, `${what}: ${headings.length} h1: ${headings.map(each => each.textContent)}`);
 }
 
+/* On a phone: whatever a finger touches has 44 pixels, but links in running text, cells, and the tables of the tape, which the
+ * bar leads to, too. The counter is one line, and no card and no line of algebra is cut. */
+function lookPhone() {
+    settleMotion();
+    for (const each of seen("button, select, textarea, summary, [role=slider], input, label:has(input)")) {
+        const { width, height } = box(each), { visibility } = getComputedStyle(each), isMark = each.matches("[type=checkbox], [type=radio]");
+        expect(each.closest("#picture") || isMark || visibility === "hidden" || Math.min(width, height) > 43.5, `${where()}: ${each.id || each.className || each.tagName} ${each.textContent.slice(0, 20)} has ${width.toFixed(0)} x ${height.toFixed(0)} pixels`);
+    }
+    for (const each of seen(".keep, .algebra, #rule-form, #count, #panel"))
+        expect(each.scrollWidth <= each.clientWidth + 1, `${where()}: ${each.id || each.className} is cut off`);
+    expect(!seen("#count").length || box($("#count")).height < 24, `${where()}: ${$("#count").textContent} needs two lines`);
+    lookWide();
+}
+
 const parts = {
+    async phone() {
+        for (const { name } of [...lessons]) for (const hides of ["", "&hide"]) {
+            await go(`#${name}/0${hides}`);
+            if (state.keys) press("k");
+            for (lookPhone(); !isLastStep(); lookPhone()) press("ArrowRight");
+            state.hide = false;
+        }
+        for (const id of ["b-help", "b-share", "b-example"]) {
+            $("#" + id).click();
+            lookPhone();
+        }
+        $("#help").close();
+        const lesson = $("#lessons");
+        expect(seen("#lessons").length && !seen("#tabs a").length && lesson.value === state.lesson.name, `the lesson is no choice, or says ${lesson.value}`);
+        lesson.focus();
+        lesson.value = "6";
+        lesson.dispatchEvent(new Event("change", { bubbles: true }));
+        await wait(20);
+        press("ArrowRight", document.activeElement);
+        expect(/^#6\/f/.test(where()), `the choice of lesson 6 and a step lead to ${where()}`);
+        await go("#play");
+        lookPhone();
+        expect(lesson.value === "play", "the choice does not say that this is the playground");
+    },
     /* Zoom 200 % of a window of 1280 by 720: the tape folds, and a table can be seen. */
     async low() {
         for (const id of ["f3", "b3.0.4", "b4.1"]) {

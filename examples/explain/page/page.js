@@ -143,10 +143,11 @@ function openLesson(lesson) {
 }
 
 function drawTabs(name) {
-    for (const tab of byId("tabs").children) {
+    for (const tab of byId("tabs").querySelectorAll("a")) {
         if (tab.dataset.name === name) tab.setAttribute("aria-current", "page");
         else tab.removeAttribute("aria-current");
     }
+    byId("lessons").value = name;
 }
 
 /* The step on (1) or back (-1) from here: of the key steps if only those are wanted. */
@@ -306,10 +307,15 @@ function showRecording(recording, back, at) {
     location.hash = RECORDED + (step ? "/" + step.id : "");
 }
 
-const drawMenu = () => byId("tabs").replaceChildren(...lessons.map(({ number, name, title }) =>
+/* The lessons side by side; on a phone as one choice, which then lets the arrows go. */
+const drawMenu = () => fill(byId("tabs"), lessons.map(({ number, name, title }) =>
     el("a", { href: "#" + name, "data-name": name, title, "aria-label": number && `${name}: ${title}` },
-    number ? el("b", {}, name) : "", el("span", {}, title || "Your tape"))),
-        el("a", { href: "#play", "data-name": "play", class: "playtab" }, "Playground"));
+        number ? el("b", {}, name) : "", el("span", {}, title || "Your tape"))),
+    el("a", { href: "#play", "data-name": "play", class: "playtab" }, "Playground"),
+    el("select", { id: "lessons", "aria-label": "Lesson", onchange: ({ target }) => {
+        location.hash = target.value;
+        target.blur();
+    } }, lessons.map(({ number, name, title = "Your tape" }) => new Option(number ? `${name}: ${title}` : title, name)), new Option("Playground", "play")));
 
 /* ---- the beginning ------------------------------------------------------------------------------------------------ */
 
