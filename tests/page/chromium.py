@@ -4,7 +4,7 @@ import html, re, shutil, subprocess
 class Chromium:
     name, programs = "Chromium", ("chromium", "chromium-browser", "google-chrome", "chrome")
     media = {"light": "--blink-settings=preferredColorScheme=1", "dark": "--blink-settings=preferredColorScheme=0",
-             "reduced motion": "--force-prefers-reduced-motion"}
+             "reduced motion": "--force-prefers-reduced-motion", "forced colours": "--force-high-contrast"}
 
     def __init__(self, limit):
         self.limit = limit

@@ -48,6 +48,25 @@ const parts = {
         lookPhone();
         expect(lesson.value === "play", "the choice does not say that this is the playground");
     },
+    /* Forced colours: what was only a shade or a colour has an outline, or keeps its colour; the charts say which line is which. */
+    async forced() {
+        const style = selector => getComputedStyle($(selector)), outlined = selector => expect(style(selector).outlineStyle === "solid", `${where()}: ${selector} is only a colour`);
+        expect(matchMedia("(forced-colors: active)").matches, "the colours are not forced");
+        await go("#2/card");
+        outlined(".keep .now");
+        await go("#6/twice");
+        $(".code button").click();
+        outlined(".code .last");
+        await go("#2/b3.0.4&rule=A: y * dy");
+        await wait(400);
+        outlined("#step .looks [aria-pressed='true']");
+        expect(style(".c.off").outlineStyle === "dotted" && style("#rule-text").borderStyle === "dashed", "a wrong number, or a wrong rule, is only a colour");
+        for (const name of ["", ".wrong"]) expect(style(`.training span${name || ":not(.wrong)"}`).borderLeftColor === style(`.training polyline${name || ":not(.wrong)"}`).stroke, "the chart does not say which line is which");
+        expect(style(".training span.wrong").borderLeftColor !== style(".training span:not(.wrong)").borderLeftColor, "both lines of the chart have one colour");
+        await go("#play");
+        for (let n = 0; n < 300 && !$("#play-map td.pos"); n++) await wait(10);
+        expect(/rgba/.test(style("#play-map td.pos").backgroundColor), "the weights of the playground have no shade");
+    },
     /* Zoom 200 % of a window of 1280 by 720: the tape folds, and a table can be seen. */
     async low() {
         for (const id of ["f3", "b3.0.4", "b4.1"]) {
@@ -206,10 +225,11 @@ const parts = {
         for (let n = 0; n < 300 && !seen("#play-on").length; n++) await wait(10);
         oneHeading("the playground");
         scrollTo(0, 0);
-        location.hash = "#2";
+        location.hash = "#2/b3.0&rule=A: y * dy";
         await wait(20);
         location.hash = "#play";
         await wait(50);
+        expect(!$(".node.spoiled"), "a wrong rule of a lesson marks tables of the playground");
         location.hash = "#play";
         $("#tabs .playtab").click();
         await wait(50);

@@ -11,7 +11,7 @@ class Firefox:
     name, programs = "Firefox", ("firefox-esr", "firefox")
     media = {"light": ("layout.css.prefers-color-scheme.content-override", 1),
              "dark": ("layout.css.prefers-color-scheme.content-override", 0),
-             "reduced motion": ("ui.prefersReducedMotion", 1)}
+             "reduced motion": ("ui.prefersReducedMotion", 1), "forced colours": ("browser.display.document_color_use", 2)}
 
     def __init__(self, limit):
         self.limit = limit  # seconds for a walk

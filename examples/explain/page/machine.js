@@ -186,7 +186,7 @@ function updateNode(t, node, step, n, isBack, hidden) {
         ? step.unit.inputs.includes(t) : step.unit.result === t);
     const classes = { known: isKnown, back: isBack && t.grad, "has-grad": isDone || isSome, some: isSome,
         current: isCurrent, reads: isRead,
-        spoiled: isBack && state.lesson && Controls.changedByRule(t) > 0,
+        spoiled: isBack && machine.lesson === state.lesson && Controls.changedByRule(t) > 0,
         "secret-v": isHidden && hidden.kind === "v", "secret-g": isHidden && hidden.kind === "g" };
     for (const [name, on] of Object.entries(classes)) node.classList.toggle(name, !!on);
     const loss = node.querySelector(".loss");
