@@ -28,29 +28,25 @@ EDITS     = examples/exercises/mistakes/edits.awk
 EDITED    = $(patsubst %.txt,$(BUILD)/obj/%.inc,$(filter-out %/points.txt,$(call files,examples/exercises/mistakes/*.txt)))
 $(EDITED): $(BUILD)/obj/%.inc: %.txt $(EDITS) examples/micro.c
 	@mkdir -p $(@D); awk -f $(EDITS) $(if $(filter %/attention.txt,$<),examples/micro.c) $< >$@ || { rm -f $@; false; }
-# Every "const Exercise exercise_NAME", by its number and letter: 7 < 7b < 8; that of a text without C is there, too.
-$(LIST).c: $(MARKER) $(EDITED) $(BUILD)/flags
-	@mkdir -p $(@D); export LC_ALL=C; awk '/^const Exercise exercise_[a-z0-9_]+ =/ { name = $$3; number = ""; letter = "" } \
-	        match($$0, /[.]number = [0-9]+/) { number = substr($$0, RSTART + 10, RLENGTH - 10) } \
-	        match($$0, /[.]letter = "[a-z]"/) { letter = substr($$0, RSTART + 11, 1) } \
-	        name && /};$$/ { print number letter, name, FILENAME; name = "" }' \
-	    $(MARKER) $(EDITED) | sort -n | awk '$$1 == last { print "two exercises have the number " $$1 >"/dev/stderr"; exit 1 } \
-	        NR == 1 { print "#include \"examples/exercises/marker/stages.h\"\n#include <math.h>" } \
-	        { last = $$1; print $$3 ~ /inc$$/ ? "#include \"" $$3 "\"" : "extern const Exercise " $$2 ";"; list = list "&" $$2 ", " } \
-	        END { print "const Exercise *const exercise_list[] = {" list "0};\nconst int num_exercises = " NR ";" }' >$@
-# For test_backwards: the forwards of the students' files that belong to texts without C.
+# The exercises, which are the texts with a number: 7 < 7b < 8.
+$(LIST).c: $(EDITED) $(BUILD)/flags
+	@mkdir -p $(@D); awk 'BEGIN { print "#include \"examples/exercises/marker/numbers.h\"\n#include \"examples/exercises/marker/stages.h\"\n#include <math.h>" } \
+	        /^const Exercise exercise_/ { number = FILENAME; gsub(/.*\/|_.*/, "", number); \
+	            if (number == last) { print "two exercises have the number " number >"/dev/stderr"; exit 1 } \
+	            last = number; print "#include \"" FILENAME "\""; list = list "&" $$3 ", "; n++ } \
+	        END { print "const Exercise *const exercise_list[] = {" list "0};\nconst int num_exercises = " n ";" }' $(sort $(EDITED)) >$@
+# For test_backwards: the forwards of the students' files.
 FORWARDS  = $(BUILD)/obj/examples/exercises/mistakes/forwards.inc
 $(FORWARDS): $(EDITED)
 	@awk '/^.[*] forward / { print "#include \"$(FORMS)/" $$3 ".c\""; name = $$4; sub(/^.*forward [^ ]* [^ ]* /, ""); \
 	        sub(/ [*].$$/, ";"); calls = calls "    if (strcmp(e->name, \"" name "\") == 0) " $$0 "\n" } \
-	    END { print "static void own_forward(const Exercise *e, const Call *c, double *const *x, double *y) {\n" calls "}" }' $^ >$@
+	    END { print "static void text_forward(const Exercise *e, const Call *c, double *const *x, double *y) {\n" calls "}" }' $^ >$@
 $(TEXTS): MORE = -I.
 $(TEXTS): %.o: %.c $(BUILD)/flags
 	$(compile)
 
-EDITING   = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter %_exercises.c %_exercise.c,$(MARKER)))
-$(EDITING): MORE = -I$(BUILD)/obj/examples/exercises/mistakes
-$(EDITING): $(EDITED)
+$(BUILD)/obj/$(MARKS)/scratch_exercises.o: MORE = -I$(BUILD)/obj/examples/exercises/mistakes
+$(BUILD)/obj/$(MARKS)/scratch_exercises.o: $(EDITED)
 
 exercises: $(BUILD)/exercises$(EXE) ## mark the backwards that you write in examples/exercises/students/
 	@CC='$(CC)' $(BUILD)/exercises$(EXE) || true

@@ -30,7 +30,7 @@ double random_number(Random *random, double scale) {
     return random_bool(random, 0.5) ? size : -size;
 }
 
-double geometric_weight(int i) { return 0.9 * pow(10, -i); }
+double geometric_score(int i) { return log(0.9 * pow(10, -i)); }
 
 /* ---- one input ------------------------------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ static bool draw_input(const Exercise *e, Call *call, const Sizes *sizes, Random
     if (!call_make(e, call)) return false;
     for (int i = 0; i < MOST_NUMBERS; i++) call->number[i] = random_number(random, 1.5);
     for (int i = 0; exercise_array(e, i); i++) draw_array(e, call, i, sizes->scale, random);
-    call->tiny = sizes->scale == TINY;
+    call->tiny = sizes->scale == TINY || sizes->variant & (GEOMETRIC | TINY_WEIGHTS);
     if (e->prepare) e->prepare(call, sizes, random);
     return true;
 }

@@ -5,8 +5,8 @@
  * of calls (calls.h), and the student's function (trial.h), the right one and every mistake compute
  * the same calls, so marking is comparing arrays.
  *
- * A section of *_exercises.c has the inputs of an exercise; mistakes/NN_name.txt has a right
- * backward, which shows its stages, and the mistakes. */
+ * mistakes/NN_name.txt has the inputs of an exercise, a right backward, which shows its stages, and
+ * the mistakes; edits.awk makes C of it. */
 #ifndef TAPEHEAD_EXERCISES_EXERCISE_H
 #define TAPEHEAD_EXERCISES_EXERCISE_H
 
@@ -74,7 +74,8 @@ typedef struct {
 typedef struct {
     int size[MOST_SIZES];
     double scale;
-    int variant; /* for prepare */
+    int variant;                 /* for prepare */
+    double number[MOST_NUMBERS]; /* the same, of a text that names them */
 } Sizes;
 
 typedef struct Random Random;
@@ -111,13 +112,7 @@ typedef struct {
     bool limited;                 /* at most 8 (sum of all sizes) numbers of memory */
 } Exercise;
 
-/* Of a function whose right form and known mistakes are in mistakes/NN_name.txt. */
-#define EDITED(f)                                                                                  \
-    .function = #f, .parameter = parameters_##f, .call = call_##f, .source = (Function *)f,        \
-    .mistakes = mistakes_##f
-
-/* All exercises, by their numbers and letters. exercises.mk makes the list: it finds each `const
- * Exercise exercise_NAME` with its number in the files of this folder. */
+/* All exercises, by their numbers and letters: exercises.mk makes the list of the texts. */
 extern const Exercise *const exercise_list[];
 extern const int num_exercises;
 extern const Exercise exercise_attention;

@@ -52,12 +52,12 @@ void number_signed(char text[32], double number, int digits) {
     else snprintf(text, 32, "%+.*g", digits, number);
 }
 
-void softmax_of(int n, double *y, double s, const bool *keep) {
+void softmax_of(int n, double *y, const bool *keep) {
     double max = -HUGE_VAL, sum = 0;
     for (int i = 0; i < n; i++)
-        if (!keep || keep[i]) max = fmax(max, s * y[i]);
+        if (!keep || keep[i]) max = fmax(max, y[i]);
     for (int i = 0; i < n; i++) {
-        y[i] = keep && !keep[i] ? 0 : exp(s * y[i] - max);
+        y[i] = keep && !keep[i] ? 0 : exp(y[i] - max);
         sum += y[i];
     }
     for (int i = 0; i < n && sum > 0; i++) y[i] /= sum;

@@ -24,7 +24,7 @@ int64_t first_nan(int64_t n, const double *x, const double *right);
 /* "+0.5", with so many digits. A zero, also -0, is "0": its sign says nothing. */
 void number_signed(char text[32], double number, int digits);
 
-/* y = softmax(s y) over the kept, 0 elsewhere; keep NULL: all are kept. */
-void softmax_of(int n, double *y, double s, const bool *keep);
+/* y = softmax(y) over the kept, 0 elsewhere; keep NULL: all are kept. */
+void softmax_of(int n, double *y, const bool *keep);
 
 #endif
