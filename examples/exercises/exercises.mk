@@ -26,6 +26,7 @@ $(TEXT).c: $(MARKS)/texts.h $(CARRIES) $(BUILD)/flags
 # of micro.c.
 EDITS     = examples/exercises/mistakes/edits.awk
 EDITED    = $(patsubst %.txt,$(BUILD)/obj/%.inc,$(filter-out %/points.txt,$(call files,examples/exercises/mistakes/*.txt)))
+$(BUILD)/obj/examples/exercises/mistakes/12_self_attention.inc: examples/exercises/mistakes/11_attention.txt
 $(EDITED): $(BUILD)/obj/%.inc: %.txt $(EDITS) examples/micro.c
 	@mkdir -p $(@D); awk -f $(EDITS) $(if $(filter %/attention.txt,$<),examples/micro.c) $< >$@ || { rm -f $@; false; }
 # The exercises, which are the texts with a number: 7 < 7b < 8.

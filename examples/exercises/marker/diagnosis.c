@@ -178,21 +178,10 @@ __attribute__((format(printf, 2, 3))) static void say(Mark *mark, const char *fo
     va_end(arguments);
 }
 
-/* A mistake in a head of exercise 12 is one of exercise 11, by the same id. */
-static const KnownMistake *in_attention(const KnownMistake *m) {
-    const Exercise *attention = &exercise_attention;
-    for (int i = 0; exercise_mistake(attention, i); i++)
-        if (strcmp(exercise_mistake(attention, i)->id, m->id) == 0)
-            return exercise_mistake(attention, i);
-    return m;
-}
-
-/* Its own words, or those of the list for this exercise, in the names of the parameters; else those
- * of exercise 11; and in the step of a softmax those of exercise 4: its id is "softmax_sign" here.
- */
+/* Its own words, or those of the list for this exercise, in the names of the parameters; else, in
+ * the step of a softmax, those of exercise 4: its id is "softmax_sign" here. */
 void mistake_words(const Exercise *e, const KnownMistake *m, MistakeWords *words) {
     const MistakeRow *row = m->says ? NULL : mistake_find(e->name, m->id);
-    if (!m->says && !row) m = in_attention(m);
     words->of_softmax = !m->says && !row && strncmp(m->id, "softmax_", 8) == 0;
     if (words->of_softmax) row = mistake_find("softmax", m->id + 8);
     const char *says = row ? row->computes : m->says;

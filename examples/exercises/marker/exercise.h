@@ -115,7 +115,6 @@ typedef struct {
 /* All exercises, by their numbers and letters: exercises.mk makes the list of the texts. */
 extern const Exercise *const exercise_list[];
 extern const int num_exercises;
-extern const Exercise exercise_attention;
 /* Of attention.c, each function: from 0; 4.2 has the number 42. NULL after the last one. */
 enum { SCRATCH = 18 };
 const Exercise *scratch_exercise(int i);
