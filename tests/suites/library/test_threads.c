@@ -376,7 +376,7 @@ static char *ask(const char *environment, const char *question) {
     return answer;
 }
 
-CASE("width", .setup = one_thread, .teardown = frame_teardown)
+CASE("pool", .setup = one_thread, .teardown = frame_teardown)
 /* If the CPU cannot run one of the tables, another one replaces it. Then the test compares less. */
 TEST(no_bit_hangs_on_the_width_of_vectors) {
     char *narrow = ask("TAPEHEAD_ISA=avx2 TAPEHEAD_NUM_THREADS=1", "bits");
@@ -408,7 +408,6 @@ static void print_bits(void) {
     }
 }
 
-CASE("sort", .setup = one_thread, .teardown = frame_teardown)
 TEST(sorting_does_not_know_either) {
     Tensor *x = tensor_randn(SHAPE(30, 20));
     Tensor *order[2];
@@ -460,7 +459,6 @@ static void *multiply(void *failures) {
     return NULL;
 }
 
-CASE("program", .setup = one_thread, .teardown = frame_teardown)
 TEST(threads_of_the_program_share_the_pool) {
     enum { THREADS = 4 };
     pthread_t thread[THREADS];
@@ -474,7 +472,6 @@ TEST(threads_of_the_program_share_the_pool) {
     }
 }
 
-CASE("change", .setup = one_thread, .teardown = frame_teardown)
 TEST(the_number_changes_at_any_time) {
     pthread_t thread;
     int failures = 0;
@@ -487,7 +484,6 @@ TEST(the_number_changes_at_any_time) {
     ck_assert_int_eq(failures, 0);
 }
 
-CASE("refused", .setup = one_thread, .teardown = frame_teardown)
 TEST(where_there_are_no_threads_one_does_it) {
     Tensor *alone = product_of(9);
     refuse = true;
@@ -501,7 +497,6 @@ TEST(where_there_are_no_threads_one_does_it) {
     RELEASE(alone, refused, shared);
 }
 
-CASE("stack", .setup = one_thread, .teardown = frame_teardown)
 /* The stack of a worker does not depend on the system or on `ulimit -s`. */
 TEST(workers_have_stacks_of_one_size) {
     tensor_set_num_threads(2);
@@ -509,7 +504,6 @@ TEST(workers_have_stacks_of_one_size) {
     ck_assert_uint_eq(stack, 1 << 20);
 }
 
-CASE("signals", .setup = one_thread, .teardown = frame_teardown)
 /* If the program's thread blocks a signal, no worker takes it. */
 TEST(workers_take_no_signals) {
     sigset_t user, pending;
@@ -543,7 +537,6 @@ static int exit_in_the_midst(void) {
     return EXIT_SUCCESS;
 }
 
-CASE("exit", .setup = one_thread, .teardown = frame_teardown)
 TEST(a_program_ends_whatever_its_threads_do) {
     for (int i = 0; i < 10; i++) {
         char *answer = ask("", "exit");
@@ -633,7 +626,6 @@ static const int signals[] = {SIGINT, SIGTERM, 0};
 
 static bool ended_by(int end, int signal) { return WIFSIGNALED(end) && WTERMSIG(end) == signal; }
 
-CASE("main ends", .setup = one_thread, .teardown = frame_teardown)
 /* The signal may come before the end. */
 LOOP_TEST(a_process_ends_with_its_main_thread, COUNT(signals)) {
 #ifdef __SANITIZE_THREAD__
@@ -668,7 +660,6 @@ TEST(a_later_thread_starts_the_workers_again) {
     ck_assert_int_eq(number_for("", "work-after-main"), 1);
 }
 
-CASE("threads end", .setup = one_thread, .teardown = frame_teardown)
 TEST(a_thread_that_ends_leaves_the_workers_to_main) {
     int failures = 0, before = 0;
     tensor_set_num_threads(3);
@@ -684,7 +675,6 @@ TEST(a_thread_that_ends_leaves_the_workers_to_main) {
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-CASE("fork", .setup = one_thread, .teardown = frame_teardown)
 TEST(a_child_has_a_pool_of_its_own) {
     if (getenv("EMULATOR")) return; /* qemu 7.2 aborts in a child that starts threads */
     tensor_set_num_threads(3);
@@ -820,7 +810,6 @@ static void *outlive(void *library) {
     return NULL; /* the allocator's destructor runs now */
 }
 
-CASE("close", .setup = one_thread, .teardown = frame_teardown)
 TEST(a_thread_may_outlive_dlclose) {
     Opened opened;
     pthread_t thread;
@@ -848,7 +837,6 @@ TEST(opening_again_uses_no_more_keys) {
     pthread_key_delete(key);
 }
 
-CASE("number", .setup = one_thread, .teardown = frame_teardown)
 TEST(a_number_of_threads_is_at_least_one) {
     tensor_set_num_threads(2);
     tensor_set_num_threads(0);
@@ -858,7 +846,6 @@ TEST(a_number_of_threads_is_at_least_one) {
     ck_assert_int_eq(tensor_num_threads(), 64);
 }
 
-CASE("environment", .setup = one_thread, .teardown = frame_teardown)
 TEST(the_environment_says_how_many) {
     const int cores = number_for("unset TAPEHEAD_NUM_THREADS;", "number");
     ck_assert_int_ge(cores, 1);

@@ -444,23 +444,6 @@ LOOP_TEST(fifty_steps_have_pytorchs_bits, 2) {
     }
 }
 
-/* The numbers of the reference page: theta = 1, gradients .5 .25 -.1, lr .1, in float32. */
-LOOP_TEST(adamw_numbers_known_by_heart, 2) {
-    const double gradients[] = {.5, .25, -.1}, theta[2][3] = {{.900000002, .80678204, .747110939},
-                                                              {.899000002, .80488304, .744407056}};
-    tensor_set_default_dtype(F32);
-    Linear *linear = nn_linear_new(1, 1, false);
-    ck_assert(tensor_fill(linear->weight, 1));
-    Optimizer *adamw = nn_adamw_new(linear, (AdamWConfig){.lr = 0.1, .weight_decay = _i * 0.01});
-    for (int step = 0; step < 3; step++) {
-        set_gradient(linear->weight, tensor_full(SHAPE(1, 1), gradients[step]));
-        ck_assert(nn_optimizer_step(adamw));
-        ck_assert_double_eq_tol(tensor_item(linear->weight), theta[_i][step], 1e-7);
-    }
-    nn_free(adamw);
-    nn_free(linear);
-}
-
 /* If gradients are not zeroed, backward adds to them in place. This must not change the momentum
  * buffer: b = g, then b = mu b + g, with g at the time of the step. */
 TEST(momentum_has_bytes_of_its_own) {
