@@ -814,7 +814,7 @@ LOOP_TEST(safetensors_wrong_headers, COUNT(safetensors_wrong)) {
 
 LOOP_TEST(safetensors_of_other_types, 2) {
     static const char *const type[] = {"I32", "U8"};
-    char name[32], sentence[256];
+    char name[32];
     Bytes all = slurp(golden(strcat(strcpy(name, type[_i]), ".safetensors")));
     spit(name, all.bytes, all.size);
     TensorDict *dict = tensor_load_safetensors(name);
@@ -822,9 +822,9 @@ LOOP_TEST(safetensors_of_other_types, 2) {
     ck_assert_int_eq(dict->n_unread, 1);
     ck_assert_str_eq(dict->unread->key, "w");
     ck_assert_str_eq(dict->unread->value, type[_i]);
-    snprintf(sentence, sizeof sentence,
-             "dict_get: the type of \"w\" is %s" ONLY_READ "; in PyTorch, save x.long()", type[_i]);
-    FAILS(tensor_dict_get(dict, "w"), sentence);
+    FAILS(tensor_dict_get(dict, "w"),
+          format("dict_get: the type of \"w\" is %s" ONLY_READ "; in PyTorch, save x.long()",
+                 type[_i]));
     tensor_dict_free(dict);
 }
 

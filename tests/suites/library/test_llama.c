@@ -71,10 +71,9 @@ static void rename_block(TensorDict *file, const char *block) {
                                           {"self_attn.v_proj.", "self_attn.W_v."},
                                           {"self_attn.o_proj.", "self_attn.W_o."}};
     for (int i = 0; i < COUNT(name); i++) {
-        char from[64], to[64];
-        snprintf(from, sizeof from, "%s%s", block, name[i][0]);
-        snprintf(to, sizeof to, "%s%s", block, name[i][1]);
-        ck_assert_msg(tensor_dict_rename(file, from, to), "%s", tensor_error());
+        ck_assert_msg(tensor_dict_rename(file, format("%s%s", block, name[i][0]),
+                                         format("%s%s", block, name[i][1])),
+                      "%s", tensor_error());
     }
 }
 

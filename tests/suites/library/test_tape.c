@@ -1625,7 +1625,6 @@ TEST(gradcheck_names_a_kink) {
     static const double first[] = {0, 1e-8};
     for (int how = 0; how < 4; how++)
         for (int i = 0; i < 2; i++) {
-            char sentence[256];
             Tensor *x = LEAF(SHAPE(2), how == 2 ? 5 : first[i], how == 2 ? 5 : 1);
             if (how == 2) ((double *)x->data)[0] += first[i];
             if (how == 3 && i == 0) tensor_fill(x, 0); /* 2 on average, and what backward gives */
@@ -1634,8 +1633,8 @@ TEST(gradcheck_names_a_kink) {
                 ck_assert_msg(passes, "%s", tensor_error());
             } else {
                 ck_assert(!passes);
-                snprintf(sentence, sizeof sentence, "gradcheck: input 0, element (%d,): ", 0);
-                expect_error_like(sentence, ", and the point is a kink: the slope is ");
+                expect_error_like(format("gradcheck: input 0, element (%d,): ", 0),
+                                  ", and the point is a kink: the slope is ");
             }
             tensor_release(x);
         }
