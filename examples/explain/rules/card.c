@@ -1,7 +1,6 @@
 /* card.c - what the card of a lesson asks: see card.h. */
 #include "card.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,13 +28,6 @@ static void add_forward(Plan *plan, int line, char forward[FORMULA_TEXT]) {
     }
 }
 
-TENSOR_PRINTF(2, 3) static void say(char why[CARD_WHY], const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why, CARD_WHY, format, arguments);
-    va_end(arguments);
-}
-
 /* y[n, m] = sum over k of a[n, k] b[k, m]: a number of a meets row k of b, one of b column k of a.
  * Where b is transposed, columns stand as rows. */
 static void say_product(const Plan *plan, const RuledLine *line, int k, bool turned,
@@ -45,8 +37,8 @@ static void say_product(const Plan *plan, const RuledLine *line, int k, bool tur
     const bool by_a = k == p->a;
     name_of_tensor(plan, line->in[k], turned, own);
     name_of_tensor(plan, line->in[by_a ? p->b : p->a], false, other);
-    say(why, "each number of `%s` met a %s of `%s`", own, by_a && !p->flipped ? "row" : "column",
-        other);
+    tensor_snprintf(why, CARD_WHY, "each number of `%s` met a %s of `%s`", own,
+                    by_a && !p->flipped ? "row" : "column", other);
 }
 
 static void say_part(const Plan *plan, const Part *part, bool turned, char why[CARD_WHY]) {
@@ -58,11 +50,13 @@ static void say_part(const Plan *plan, const Part *part, bool turned, char why[C
     constant_text(by && by->sign == '#' ? by->number : 1, factor);
     if (is_factor(line, part->k)) say_product(plan, line, part->k, turned, why);
     else if (part->factor != 0)
-        say(why, "where one number of `%s` rises, the others of its row sink", y);
-    else if (part->copies) say(why, "used again and again: its terms are added");
+        tensor_snprintf(why, CARD_WHY, "where one number of `%s` rises, the others of its row sink",
+                        y);
+    else if (part->copies)
+        tensor_snprintf(why, CARD_WHY, "used again and again: its terms are added");
     else if (top && (top->sign == 't' || (by && by->sign == '#')))
-        say(why, "times %s forward, times %s back", factor, factor);
-    else say(why, "each number by its own derivative");
+        tensor_snprintf(why, CARD_WHY, "times %s forward, times %s back", factor, factor);
+    else tensor_snprintf(why, CARD_WHY, "each number by its own derivative");
 }
 
 bool card_task(Plan *plan, int n, CardTask *task) {
@@ -78,6 +72,6 @@ bool card_task(Plan *plan, int n, CardTask *task) {
         add_forward(plan, use->line, task->forward);
         say_part(plan, use, use != parts[i], task->why);
     }
-    if (count > 1) say(task->why, "%d uses, %d terms", count, count);
+    if (count > 1) tensor_snprintf(task->why, CARD_WHY, "%d uses, %d terms", count, count);
     return true;
 }

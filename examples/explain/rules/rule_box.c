@@ -76,17 +76,15 @@ static bool write_mistakes(const Planting *p, const JudgePlace *place, const cha
                            FILE *file) {
     const PlantedUse *use = &place->use;
     char said[JUDGE_TEXT];
-    Tensor *kept = NULL;
     for (int m = 0; m < num_mistake_rows && !tensor_error(); m++) {
         if (!place->is_wrong[m]) continue;
-        planted_say_formula(p, use, NULL, &kept, mistake_rows[m].formula[use->k], said);
+        planted_say_formula(p, use, NULL, mistake_rows[m].formula[use->k], said);
         fprintf(file, "%s{\"id\":", *before);
         json_write_string(file, mistake_rows[m].id);
         json_write_member(file, "formula", said);
         putc('}', file);
         *before = ",\n";
     }
-    tensor_release(kept);
     return !tensor_error();
 }
 

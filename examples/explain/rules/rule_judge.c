@@ -340,14 +340,14 @@ static void compare(Look *l, Judged *j, bool here) {
 
 /* A text with the lesson's names. */
 static void say(Look *l, const char *text, char said[JUDGE_TEXT]) {
-    planted_say(l->planting, &l->uses[0], l->is_whole ? l->x : NULL, &l->kept[0], text, said);
+    planted_say(l->planting, &l->uses[0], l->is_whole ? l->x : NULL, text, said);
 }
 
-void judge_name_mistake(const Planting *planting, const PlantedUse *use, Tensor **kept,
-                        const MistakeRow *m, char *complaint, size_t size) {
+void judge_name_mistake(const Planting *planting, const PlantedUse *use, const MistakeRow *m,
+                        char *complaint, size_t size) {
     char said[JUDGE_TEXT];
     if (!m) return;
-    planted_say(planting, use, NULL, kept, m->computes, said);
+    planted_say(planting, use, NULL, m->computes, said);
     said[strlen(said) - 1] = '\0'; /* the full stop */
     if (strlen(complaint) + strlen(said) + 10 < size) put_text(complaint, size, ". It is %s", said);
 }
@@ -451,8 +451,7 @@ static bool try_shown(Look *l, const char *text, char shown[JUDGE_TEXT]) {
 }
 
 static void say_formula(Look *l, int u, const char *formula, char said[JUDGE_TEXT]) {
-    planted_say_formula(l->planting, &l->uses[u], l->is_whole ? l->x : NULL, &l->kept[u], formula,
-                        said);
+    planted_say_formula(l->planting, &l->uses[u], l->is_whole ? l->x : NULL, formula, said);
 }
 
 /* One of a use: where forward multiplies by 1 / sqrt(d), backward divides by sqrt(d). */
@@ -502,7 +501,7 @@ static bool read_whole(Look *l, Judged *j, const char *formula) {
     if (tensor_error()) return false;
     if (reads && l->num_uses == 1) j->mistake = judge_squares(&l->uses[0], formula, l->lesson);
     refuse(j, l->formula->column, l->formula->complaint);
-    judge_name_mistake(l->planting, &l->uses[0], &l->kept[0], j->mistake, j->why, sizeof j->why);
+    judge_name_mistake(l->planting, &l->uses[0], j->mistake, j->why, sizeof j->why);
     if (reads) say_question(l, j);
     return false;
 }

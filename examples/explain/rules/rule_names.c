@@ -314,28 +314,29 @@ static void write_formula(const char *formula, const Names *names, FILE *file) {
     }
 }
 
-static void say_with(const Planting *p, const PlantedUse *use, const Tensor *x, Tensor **kept,
-                     const char *text, void (*write)(const char *, const Names *, FILE *),
-                     char said[320]) {
+static void say_with(const Planting *p, const PlantedUse *use, const Tensor *x, const char *text,
+                     void (*write)(const char *, const Names *, FILE *), char said[320]) {
+    Tensor *kept = NULL;
     Names *names = malloc(sizeof *names);
     FILE *file = names ? fmemopen(said, 319, "w") : NULL;
     memset(said, 0, 320);
     if (!file) tensor_fail("out of memory for a rule");
-    if (file && planted_scope_of_op(use, kept, &names->op) &&
-        planted_scope(p, use->line, x, kept, &names->lesson)) {
+    if (file && planted_scope_of_op(use, &kept, &names->op) &&
+        planted_scope(p, use->line, x, &kept, &names->lesson)) {
         names->use = use;
         write(text, names, file);
     }
     if (file) fclose(file);
+    tensor_release(kept);
     free(names);
 }
 
-void planted_say(const Planting *p, const PlantedUse *use, const Tensor *x, Tensor **kept,
-                 const char *text, char said[320]) {
-    say_with(p, use, x, kept, text, write_text, said);
+void planted_say(const Planting *p, const PlantedUse *use, const Tensor *x, const char *text,
+                 char said[320]) {
+    say_with(p, use, x, text, write_text, said);
 }
 
-void planted_say_formula(const Planting *p, const PlantedUse *use, const Tensor *x, Tensor **kept,
+void planted_say_formula(const Planting *p, const PlantedUse *use, const Tensor *x,
                          const char *formula, char said[320]) {
-    say_with(p, use, x, kept, formula, write_formula, said);
+    say_with(p, use, x, formula, write_formula, said);
 }

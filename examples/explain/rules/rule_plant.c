@@ -243,7 +243,7 @@ static void name_mistake(const Planting *p, PlantedRule *rule, int number, const
     RuleFormula *f = &rule->formula;
     PlantedUse use = {.line = number, .k = rule->input};
     if (planted_reads_others(f)) judge_turned_use(number, rule->input, &use);
-    judge_name_mistake(p, &use, &rule->kept, judge_squares(&use, f->text, scope), f->complaint,
+    judge_name_mistake(p, &use, judge_squares(&use, f->text, scope), f->complaint,
                        sizeof f->complaint);
 }
 
@@ -378,10 +378,8 @@ static void write_rule(FILE *file, const Planting *p, int i, const PlantedRule *
     char text[RULE_TEXT + RULE_NAME + 8], tree[RULE_TEXT] = "", said[320];
     const PlantedUse use = {.line = i, .k = rule->input};
     const char *formula = rule->formula.text;
-    Tensor *kept = NULL;
-    if (!rule->is_typed) planted_say_formula(p, &use, NULL, &kept, formula, said);
+    if (!rule->is_typed) planted_say_formula(p, &use, NULL, formula, said);
     if (!rule->is_typed) formula = said;
-    tensor_release(kept);
     snprintf(text, sizeof text, "%s: %s", rule->name, formula);
     fprintf(file, "{\"line\":%d,\"input\":%d,\"typed\":%s", i, rule->input,
             rule->is_typed ? "true" : "false");

@@ -82,11 +82,11 @@ void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]);
 bool planted_scope(const Planting *planting, int i, const Tensor *x, Tensor **kept,
                    RuleScope *scope);
 /* A text of a mistake with the lesson's names: "It is dZ, ..." x: as above. */
-void planted_say(const Planting *planting, const PlantedUse *use, const Tensor *x, Tensor **kept,
-                 const char *text, char said[320]);
+void planted_say(const Planting *planting, const PlantedUse *use, const Tensor *x, const char *text,
+                 char said[320]);
 /* A formula of mistakes.def with the lesson's names: "A * (dA - sum(A * dA))". */
 void planted_say_formula(const Planting *planting, const PlantedUse *use, const Tensor *x,
-                         Tensor **kept, const char *formula, char said[320]);
+                         const char *formula, char said[320]);
 /* Only the names of the op's call, y, dy, and the op's numbers, for mistakes.def. */
 bool planted_scope_of_op(const PlantedUse *use, Tensor **kept, RuleScope *scope);
 /* The op of mistakes.def. */

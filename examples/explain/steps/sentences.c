@@ -8,8 +8,15 @@
 
 /* ---- sentences with names -------------------------------------------------------------------- */
 
+typedef struct {
+    const Plan *plan;
+    const Step *step;
+    char *text; /* SENTENCE_TEXT */
+} Said;
+
 /* The names of what a unit reads, each once: "`Y`, `T`". */
-static void put_inputs(const Plan *plan, const Unit *unit, char text[SENTENCE_TEXT]) {
+static void put_inputs(Said *s, const Unit *unit) {
+    const Plan *plan = s->plan;
     char name[NAME_TEXT], quoted[NAME_TEXT + 4], list[SENTENCE_TEXT] = "";
     for (int l = unit->first; l <= unit->last; l++)
         for (int k = 0; k < plan->tape.lines[l].num_in; k++) {
@@ -20,14 +27,15 @@ static void put_inputs(const Plan *plan, const Unit *unit, char text[SENTENCE_TE
             if (!strstr(list, quoted))
                 put_text(list, sizeof list, "%s%s", *list ? ", " : "", quoted);
         }
-    put_text(text, SENTENCE_TEXT, "%s", list);
+    put_text(s->text, SENTENCE_TEXT, "%s", list);
 }
 
 /* What a word in braces stands for: x and y are the input and the result, dx and dy their
  * gradients, a and b the factors of a product, and "in" is all inputs. */
-static void put_name(const Plan *plan, const Step *step, const char *word,
-                     char text[SENTENCE_TEXT]) {
+static void put_name(Said *s, const char *word) {
     char name[NAME_TEXT];
+    const Plan *plan = s->plan;
+    const Step *step = s->step;
     const Unit *unit = &plan->units[step->unit];
     const RuledLine *line = &plan->tape.lines[unit->last];
     const Part *part = step->part;
@@ -37,49 +45,48 @@ static void put_name(const Plan *plan, const Step *step, const char *word,
     if (letter == 'a') tensor = line->in[line->product.a];
     if (letter == 'b') tensor = line->in[line->product.b];
     if (letter == 'i') {
-        put_inputs(plan, unit, text);
+        put_inputs(s, unit);
         return;
     }
     if (*word == 'd') name_of_gradient(plan, tensor, false, name);
     else name_of_tensor(plan, tensor, letter == 'b' && line->product.flipped, name);
-    put_text(text, SENTENCE_TEXT, "`%s`", name);
+    put_text(s->text, SENTENCE_TEXT, "`%s`", name);
 }
 
 /* "`dY` arrives." for "{dy} arrives." */
-static void say(const Plan *plan, const Step *step, const char *words, char text[SENTENCE_TEXT]) {
+static void say(Said *s, const char *words) {
     while (*words) {
         const size_t n = strcspn(words, "{");
-        put_text(text, SENTENCE_TEXT, "%.*s", (int)n, words);
+        put_text(s->text, SENTENCE_TEXT, "%.*s", (int)n, words);
         words += n;
         if (!*words) return;
-        put_name(plan, step, words + 1, text);
+        put_name(s, words + 1);
         words += strcspn(words, "}") + 1;
     }
 }
 
 /* ---- forward and backward -------------------------------------------------------------------- */
 
-static void say_forward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
-    char inputs[SENTENCE_TEXT] = "";
-    const Unit *unit = &plan->units[step->unit];
-    const RuledLine *line = &plan->tape.lines[unit->last];
+static void say_forward(Said *s) {
+    const Unit *unit = &s->plan->units[s->step->unit];
+    const RuledLine *line = &s->plan->tape.lines[unit->last];
     const char *formula = json_text(line->json, "formula", "");
-    put_inputs(plan, unit, inputs);
-    if (step->moves)
-        say(plan, step, "Nothing is computed. Each number of {in} moves to its place in {y}.",
-            text);
+    char inputs[SENTENCE_TEXT] = "";
+    put_inputs(&(Said){s->plan, s->step, inputs}, unit);
+    if (s->step->moves)
+        say(s, "Nothing is computed. Each number of {in} moves to its place in {y}.");
     else if (!unit->name && line->product.is_one)
-        say(plan, step,
-            "Each number of {y} is a row of {a} times a column of {b}: products, added up.", text);
+        say(s, "Each number of {y} is a row of {a} times a column of {b}: products, added up.");
     else if (!unit->name && line->num_parts > 0 && line->parts[0].factor != 0)
-        say(plan, step, "Each row of {y} becomes weights: positive, with the sum 1.", text);
-    else if (!*inputs) say(plan, step, "{y} is made.", text);
+        say(s, "Each row of {y} becomes weights: positive, with the sum 1.");
+    else if (!*inputs) say(s, "{y} is made.");
     else {
-        say(plan, step, "{y} is made from {in}", text);
-        if (unit->name) put_text(text, SENTENCE_TEXT, " in %d lines", unit->last - unit->first + 1);
-        else if (*formula && !is_linear(plan, line) && !is_in_line(line))
-            put_text(text, SENTENCE_TEXT, ": %.300s", formula);
-        put_text(text, SENTENCE_TEXT, ".");
+        say(s, "{y} is made from {in}");
+        if (unit->name)
+            put_text(s->text, SENTENCE_TEXT, " in %d lines", unit->last - unit->first + 1);
+        else if (*formula && !is_linear(s->plan, line) && !is_in_line(line))
+            put_text(s->text, SENTENCE_TEXT, ": %.300s", formula);
+        put_text(s->text, SENTENCE_TEXT, ".");
     }
 }
 
@@ -132,46 +139,45 @@ static const char *product_says(const Product *p, bool of_a) {
            "{dy} is turned over.";
 }
 
-static void say_of_product(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
-    const Product *p = &plan->tape.lines[step->part->line].product;
-    say(plan, step, product_says(p, step->part->k == p->a), text);
+static void say_of_product(Said *s) {
+    const Product *p = &s->plan->tape.lines[s->step->part->line].product;
+    say(s, product_says(p, s->step->part->k == p->a));
 }
 
-static void say_backward(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
-    const Part *part = step->part;
-    const TapeTensor *x = &plan->tape.tensors[part->x];
-    if (nudge_of(plan, step) == NUDGE_PRODUCT) say_of_product(plan, step, text);
-    else say(plan, step, backward_says(plan, part), text);
-    if (part->tree && part->copies && !is_factor(&plan->tape.lines[part->line], part->k))
-        say(plan, step, " {x} was used more than once, so the products are added up.", text);
+static void say_backward(Said *s) {
+    const Part *part = s->step->part;
+    const TapeTensor *x = &s->plan->tape.tensors[part->x];
+    if (nudge_of(s->plan, s->step) == NUDGE_PRODUCT) say_of_product(s);
+    else say(s, backward_says(s->plan, part));
+    if (part->tree && part->copies && !is_factor(&s->plan->tape.lines[part->line], part->k))
+        say(s, " {x} was used more than once, so the products are added up.");
     if (x->maker < 0 && x->parts == 1)
-        say(plan, step, " {x} was given, not computed: here its gradient is complete.", text);
+        say(s, " {x} was given, not computed: here its gradient is complete.");
 }
 
-static void say_addition(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
-    const int parts = plan->tape.tensors[step->tensor].parts;
-    say(plan, step, "{x} was used ", text);
-    put_text(text, SENTENCE_TEXT, "%d times, so its gradient is a sum. %s", parts,
-             parts_until(plan, step, NULL, 0) == parts ? "Now all parts are there: it is complete."
-                                                       : "More is to come.");
+static void say_addition(Said *s) {
+    const int parts = s->plan->tape.tensors[s->step->tensor].parts;
+    const bool is_last = parts_until(s->plan, s->step, NULL, 0) == parts;
+    say(s, "{x} was used ");
+    put_text(s->text, SENTENCE_TEXT, "%d times, so its gradient is a sum. %s", parts,
+             is_last ? "Now all parts are there: it is complete." : "More is to come.");
 }
 
 void sentence_of(const Plan *plan, const Step *step, char text[SENTENCE_TEXT]) {
+    Said s = {plan, step, text};
     *text = '\0';
     switch (step->phase) {
     case STEP_COVER:
     case STEP_TWICE:
     case STEP_SGD:
     case STEP_CARD: break;
-    case STEP_FORWARD: say_forward(plan, step, text); break;
+    case STEP_FORWARD: say_forward(&s); break;
     case STEP_START:
-        say(plan, step,
-            "Backward begins here. A gradient says how fast the loss changes when a number "
-            "changes, and the loss changes as fast as itself.",
-            text);
+        say(&s, "Backward begins here. A gradient says how fast the loss changes when a number "
+                "changes, and the loss changes as fast as itself.");
         break;
-    case STEP_BACKWARD: say_backward(plan, step, text); break;
-    case STEP_ADD: say_addition(plan, step, text);
+    case STEP_BACKWARD: say_backward(&s); break;
+    case STEP_ADD: say_addition(&s);
     }
 }
 
@@ -196,28 +202,18 @@ static bool any_blind_row(const TapeTensor *a) {
     return false;
 }
 
-static void say_of_softmax(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]) {
-    if (look > MOST_LOOKS) return;
-    say(plan, step, softmax_says[look - 1], text);
-    if (look == 1 && any_blind_row(&plan->tape.tensors[step->part->y]))
-        say(plan, step, " In a row that sees no key all weights are 0.", text);
-}
-
 void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SENTENCE_TEXT]) {
+    Said s = {plan, step, text};
+    const NudgeKind kind = nudge_of(plan, step);
     *text = '\0';
-    switch (nudge_of(plan, step)) {
-    case NUDGE_NONE: break;
-    case NUDGE_SOFTMAX: say_of_softmax(plan, step, look, text); break;
-    case NUDGE_PRODUCT:
-        if (look == 1) say_of_product(plan, step, text);
-        break;
-    case NUDGE_EACH:
-        if (look > 1) break;
-        say(plan, step,
-            "A number of {x} moves the number of {y} in its place, and no other. The slope says "
-            "how fast; times {dy}, so fast does the loss follow.",
-            text);
-    }
+    if (kind == NUDGE_SOFTMAX && look <= MOST_LOOKS) say(&s, softmax_says[look - 1]);
+    if (look > 1) return;
+    if (kind == NUDGE_SOFTMAX && any_blind_row(&plan->tape.tensors[step->part->y]))
+        say(&s, " In a row that sees no key all weights are 0.");
+    if (kind == NUDGE_PRODUCT) say_of_product(&s);
+    if (kind == NUDGE_EACH)
+        say(&s, "A number of {x} moves the number of {y} in its place, and no other. The slope "
+                "says how fast; times {dy}, so fast does the loss follow.");
 }
 
 /* "`dK'` = `Q'` `dS`", the step before, and how "`dK` = `dS'` `Q`" follows. */

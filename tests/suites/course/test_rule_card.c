@@ -301,7 +301,6 @@ static struct {
 static int add_mistakes(const Planting *planting, int i, int k, int n) {
     const PlantedUse use = {.line = i, .k = k};
     char formula[320], name[RULE_NAME];
-    Tensor *kept = NULL;
     TapeLine line;
     JudgePlace place;
     ck_assert(judge_place(planting, i, k, false, &place));
@@ -310,14 +309,13 @@ static int add_mistakes(const Planting *planting, int i, int k, int n) {
         tape_line(i, &line);
         if (!row->id || !row->formula[k] || !mistake_is_of(row, line.op)) continue;
         snprintf(name, sizeof name, "d(%.36s)", line.in[k]->name);
-        planted_say_formula(planting, &use, NULL, &kept, row->formula[k], formula);
+        planted_say_formula(planting, &use, NULL, row->formula[k], formula);
         if (place.is_wrong[m] || strchr(row->formula[k], '@')) {
             ck_assert_int_lt(n, MOST_LINES);
             known[n].mistake = row;
             snprintf(known[n++].line, sizeof known->line, "%s: %s", name, formula);
         }
     }
-    tensor_release(kept);
     return n;
 }
 
