@@ -78,17 +78,13 @@ static void write_zeros(Writer *w, const char *key, const double *numbers, int64
                         Numbers are) {
     char text[REASON_TEXT];
     const char *comma = "";
-    const Part *parts[MOST_PARTS];
-    int most = parts_of(w->plan, are.tensor, parts, MOST_PARTS);
-    if (most > MOST_PARTS) most = MOST_PARTS;
-    if (most > are.parts) most = are.parts;
     fprintf(w->file, ",\"%s\":[", key);
     for (int64_t i = 0; i < size; i++) {
         if (numbers[i] != 0) continue;
         if (are.of == ITEM_VALUE) reason_of_value(w->plan, are.tensor, i, text);
         else if (are.of == ITEM_DERIVATIVE) reason_of_derivative(w->plan, are.part, i, text);
         else if (are.part) reason_of_part(w->plan, are.part, i, text);
-        else reason_of_sum(w->plan, parts, most, are.complete, i, text);
+        else reason_of_sum(w->plan, are.tensor, are.parts, are.complete, i, text);
         const int r = keep_reason(w, text);
         if (r < 0) continue;
         fprintf(w->file, "%s%lld,%d", comma, (long long)i, r);

@@ -62,16 +62,15 @@ static void say_part(const Plan *plan, const Part *part, bool turned, char why[C
 bool card_task(Plan *plan, int n, CardTask *task) {
     const RuledTape *tape = &plan->tape;
     const Json *tensor = json_at(json_get(plan->lesson, "card"), n);
-    const Part *parts[MOST_PARTS];
     if (!tensor) return false;
     *task = (CardTask){.tensor = (int)tensor->number};
     name_of_gradient(plan, task->tensor, false, task->name);
-    const int count = parts_of(plan, task->tensor, parts, MOST_PARTS);
-    for (int i = count < MOST_PARTS ? count - 1 : MOST_PARTS - 1; i >= 0; i--) {
-        const Part *use = use_of(tape, parts[i]);
+    const TapeTensor *x = &tape->tensors[task->tensor];
+    for (int i = x->parts - 1; i >= 0; i--) {
+        const Part *use = use_of(tape, x->part[i]);
         add_forward(plan, use->line, task->forward);
-        say_part(plan, use, use != parts[i], task->why);
+        say_part(plan, use, use != x->part[i], task->why);
     }
-    if (count > 1) tensor_snprintf(task->why, CARD_WHY, "%d uses, %d terms", count, count);
+    if (x->parts > 1) tensor_snprintf(task->why, CARD_WHY, "%d uses, %d terms", x->parts, x->parts);
     return true;
 }

@@ -365,6 +365,22 @@ static bool read_line(RuledTape *tape, int l, const Json *json, const Json *less
     return find_rules(tape, line);
 }
 
+static bool order_parts(RuledTape *tape) {
+    for (TapeTensor *x = tape->tensors; x < tape->tensors + tape->num_tensors; x++) {
+        x->part = memory_take(&tape->memory, x->parts, sizeof(Part *));
+        if (!x->part) return false;
+        x->parts = 0;
+    }
+    for (int l = tape->num_lines - 1; l >= 0; l--)
+        for (int i = 0; i < tape->lines[l].num_parts; i++) {
+            Part *p = &tape->lines[l].parts[i];
+            TapeTensor *x = &tape->tensors[p->x];
+            p->number = x->parts;
+            x->part[x->parts++] = p;
+        }
+    return true;
+}
+
 bool rules_read(RuledTape *tape, const Json *lesson) {
     const Json *json = json_get(lesson, "tape");
     const Json *tensors = json_get(json, "tensors");
@@ -377,7 +393,7 @@ bool rules_read(RuledTape *tape, const Json *lesson) {
         if (!read_tensor(tape, tape->num_tensors++, x)) return false;
     for (const Json *line = lines->first; line; line = line->next)
         if (!read_line(tape, tape->num_lines++, line, lesson)) return false;
-    return true;
+    return order_parts(tape);
 }
 
 void rules_free(RuledTape *tape) { memory_free(&tape->memory); }

@@ -27,6 +27,7 @@ typedef struct {
     double *value, *grad; /* grad: NULL without a gradient */
     int maker;            /* the line that makes it; -1: none */
     int readers, parts;   /* how many lines read it, and how many parts its gradient has */
+    struct Part **part;   /* these, in the order of backward: from the last line to the first */
 } TapeTensor;
 
 typedef struct {
@@ -45,6 +46,7 @@ typedef struct {
 typedef struct Part {
     int line, k;          /* the line, and its input */
     int x, y;             /* tensors: the input, the result */
+    int number;           /* which part of x's gradient, from 0 */
     const double *dx;     /* of x's size */
     const char **reasons; /* why no y changes with x[i]; NULL where one does */
     double worst;         /* the largest error of a check; NaN stays */

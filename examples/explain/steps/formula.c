@@ -727,14 +727,12 @@ enum { MOST_SUMMANDS = 4 /* tables side by side: of more, those that came before
 /* The parts of a gradient share a format. */
 static void share_format(Plan *plan, const Step *step, Formula *f) {
     const TapeTensor *x = &plan->tape.tensors[step->tensor];
-    const Part *parts[MOST_PARTS];
-    int n = parts_of(plan, step->tensor, parts, MOST_PARTS);
-    if (n > MOST_PARTS) n = MOST_PARTS;
+    const int n = x->parts;
     double *all = memory_take(&plan->tape.memory, (n + 1) * x->size, sizeof *all);
     if (!all) return;
     memcpy(all, x->grad, (size_t)x->size * sizeof *all);
     for (int k = 0; k < n; k++)
-        memcpy(all + (k + 1) * x->size, parts[k]->dx, (size_t)x->size * sizeof *all);
+        memcpy(all + (k + 1) * x->size, x->part[k]->dx, (size_t)x->size * sizeof *all);
     const Format format = format_of(all, (n + 1) * x->size);
     for (int i = 0; i < f->count; i++)
         if (f->items[i].numbers) f->items[i].format = format;
@@ -743,19 +741,17 @@ static void share_format(Plan *plan, const Step *step, Formula *f) {
 /* The parts of a gradient that have arrived, added in the order and the type of backward. */
 static void make_addition(Plan *plan, const Step *step, Formula *f) {
     const TapeTensor *x = &plan->tape.tensors[step->tensor];
-    const Part *parts[MOST_PARTS];
     char name[NAME_TEXT], note[40] = "complete";
-    int n = parts_until(plan, step, parts, MOST_PARTS);
+    const int n = step->part->number + 1;
     const bool complete = n == x->parts;
     if (!complete) snprintf(note, sizeof note, "%d of %d so far", n, x->parts);
     Item *main = add_gradient(plan, f, step->tensor, false, step->numbers, note);
     main->parts = complete ? 0 : n;
     sign(f, "=", "", complete ? " = " : " so far = ");
-    if (n > MOST_PARTS) n = MOST_PARTS;
     const int before = n > MOST_SUMMANDS ? n - 1 : 0;
     if (before > 0) {
         snprintf(note, sizeof note, "%d parts", before);
-        const double *sum = sum_of_parts(plan, parts, before);
+        const double *sum = sum_of_parts(plan, step->tensor, before);
         if (!sum) return;
         title(f, "what came ");
         Item *item = add_table(f, ITEM_BEFORE, x, sum, "before", note);
@@ -765,9 +761,9 @@ static void make_addition(Plan *plan, const Step *step, Formula *f) {
     for (int k = before; k < n; k++) {
         if (k > 0) sign(f, "+", "", " + ");
         title(f, "from ");
-        name_of_tensor(plan, parts[k]->y, false, name);
-        add_table(f, ITEM_PART, x, parts[k]->dx, name, k == n - 1 ? "added now" : "")->part =
-            parts[k];
+        name_of_tensor(plan, x->part[k]->y, false, name);
+        add_table(f, ITEM_PART, x, x->part[k]->dx, name, k == n - 1 ? "added now" : "")->part =
+            x->part[k];
     }
     share_format(plan, step, f);
 }

@@ -147,30 +147,6 @@ static Step *add_step(Plan *plan, StepPhase phase, int unit, int tensor, Part *p
     return step;
 }
 
-/* Backward reaches the parts of a gradient from the last line to the first, input by input. */
-static int parts_down_to(const Plan *plan, int tensor, const Part *end, const Part **parts,
-                         int most) {
-    const RuledTape *tape = &plan->tape;
-    int n = 0;
-    for (int l = tape->num_lines - 1; l >= 0; l--)
-        for (int i = 0; i < tape->lines[l].num_parts; i++) {
-            const Part *part = &tape->lines[l].parts[i];
-            if (part->x != tensor) continue;
-            if (parts && n < most) parts[n] = part;
-            n++;
-            if (part == end) return n;
-        }
-    return n;
-}
-
-int parts_until(const Plan *plan, const Step *step, const Part **parts, int most) {
-    return parts_down_to(plan, step->tensor, step->part->own, parts, most);
-}
-
-int parts_of(const Plan *plan, int tensor, const Part **parts, int most) {
-    return parts_down_to(plan, tensor, NULL, parts, most);
-}
-
 /* The tensors from which backward begins: results whose gradient no line gives. */
 static void add_starts(Plan *plan) {
     int starts = 0;
@@ -186,32 +162,24 @@ static void add_starts(Plan *plan) {
     }
 }
 
-const double *sum_of_parts(Plan *plan, const Part *const *parts, int n) {
-    const TapeTensor *x = &plan->tape.tensors[parts[0]->x];
+const double *sum_of_parts(Plan *plan, int tensor, int n) {
+    const TapeTensor *x = &plan->tape.tensors[tensor];
     double *sum = memory_take(&plan->tape.memory, x->size, sizeof *sum);
     for (int64_t i = 0; sum && i < x->size; i++)
         for (int k = 0; k < n; k++) {
-            sum[i] += parts[k]->dx[i];
+            sum[i] += x->part[k]->dx[i];
             if (is_float32(x)) sum[i] = (double)(float)sum[i];
         }
     return sum;
 }
 
-/* What an addition makes: the gradient, if these are all parts. */
-static const double *numbers_of_addition(Plan *plan, const Step *step) {
-    const TapeTensor *x = &plan->tape.tensors[step->tensor];
-    const Part *parts[MOST_PARTS];
-    const int n = parts_until(plan, step, parts, MOST_PARTS);
-    return n == x->parts || n > MOST_PARTS ? x->grad : sum_of_parts(plan, parts, n);
-}
-
 /* dK' = Q' dS, moved back: dK = dS' Q; NULL if this is no product that is turned over. */
 static Tree *turned_product(Plan *plan, const Part *part) {
-    const Part *before;
+    const TapeTensor *y = &plan->tape.tensors[part->y];
+    const Part *before = y->parts == 1 ? y->part[0] : NULL;
     if (!part->moves || part->planted || !part->tree) return NULL;
     if (part->tree->nodes[part->tree->n - 1].sign != '\'') return NULL;
-    if (parts_of(plan, part->y, &before, 1) != 1) return NULL;
-    if (before->planted || !before->tree) return NULL;
+    if (!before || before->planted || !before->tree) return NULL;
     if (before->tree->nodes[before->tree->n - 1].sign != '@') return NULL;
     Part both = *part;
     return rows_compose(&plan->tape, &both, before) ? both.tree : NULL;
@@ -225,9 +193,11 @@ static void add_backward(Plan *plan, int u) {
         step->moves = part->moves;
         step->numbers = part->dx;
         step->product = turned_product(plan, part);
-        if (parts_until(plan, step, NULL, 0) < 2) continue;
+        const TapeTensor *x = &plan->tape.tensors[part->x];
+        const int n = part->number + 1;
+        if (n == 1) continue;
         step = add_step(plan, STEP_ADD, u, part->x, part);
-        step->numbers = numbers_of_addition(plan, step);
+        step->numbers = n == x->parts ? x->grad : sum_of_parts(plan, part->x, n);
     }
 }
 

@@ -24,7 +24,6 @@
 
 #include "../rules/rules.h"
 
-enum { MOST_PARTS = 16 }; /* of a gradient, that an addition shows */
 enum { MANY_STEPS = 20 };
 
 typedef enum {
@@ -87,13 +86,8 @@ int plan_find(const Plan *plan, const char *name, bool open);
 /* The line of a unit that makes this tensor; -1: none does. */
 int plan_line_in(const Plan *plan, const Unit *unit, int tensor);
 
-/* The parts of a gradient that are known after a step of backward, in the order of backward; parts:
- * room for `most`, or NULL. Returns how many there are. */
-int parts_until(const Plan *plan, const Step *step, const Part **parts, int most);
-/* All parts of a gradient. */
-int parts_of(const Plan *plan, int tensor, const Part **parts, int most);
-/* The sum of the first n of them, n > 0, in the type of the gradient, as backward adds them. NULL
- * and an error without memory. */
-const double *sum_of_parts(Plan *plan, const Part *const *parts, int n);
+/* The sum of the first n parts of a gradient, in its type, as backward adds them. NULL and an error
+ * without memory. */
+const double *sum_of_parts(Plan *plan, int tensor, int n);
 
 #endif

@@ -53,9 +53,10 @@ void reason_of_derivative(const Plan *plan, const Part *part, int64_t i, char te
     strcpy(text, r == NOTHING_ARRIVES ? "" : reasons[r].words);
 }
 
-void reason_of_sum(const Plan *plan, const Part *const *parts, int n, bool complete, int64_t i,
+void reason_of_sum(const Plan *plan, int tensor, int n, bool complete, int64_t i,
                    char text[REASON_TEXT]) {
     char one[REASON_TEXT];
+    Part *const *parts = plan->tape.tensors[tensor].part;
     *text = '\0';
     for (int k = 0; k < n; k++) {
         if (complete && parts[k]->dx[i] != 0) strcpy(one, "the parts cancel");

@@ -19,7 +19,7 @@ enum { REASON_TEXT = 400 };
 void reason_of_part(const Plan *plan, const Part *part, int64_t i, char text[REASON_TEXT]);
 void reason_of_value(const Plan *plan, int tensor, int64_t j, char text[REASON_TEXT]);
 /* Of the sum of the first n parts; complete: these are all, and the sum is the gradient. */
-void reason_of_sum(const Plan *plan, const Part *const *parts, int n, bool complete, int64_t i,
+void reason_of_sum(const Plan *plan, int tensor, int n, bool complete, int64_t i,
                    char text[REASON_TEXT]);
 /* Of the derivative in the place of x[i]. */
 void reason_of_derivative(const Plan *plan, const Part *part, int64_t i, char text[REASON_TEXT]);

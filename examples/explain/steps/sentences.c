@@ -157,7 +157,7 @@ static void say_backward(Said *s) {
 
 static void say_addition(Said *s) {
     const int parts = s->plan->tape.tensors[s->step->tensor].parts;
-    const bool is_last = parts_until(s->plan, s->step, NULL, 0) == parts;
+    const bool is_last = s->step->part->number + 1 == parts;
     say(s, "{x} was used ");
     put_text(s->text, SENTENCE_TEXT, "%d times, so its gradient is a sum. %s", parts,
              is_last ? "Now all parts are there: it is complete." : "More is to come.");
@@ -321,15 +321,13 @@ static void say_check_of_part(const Part *part, Check check, char words[160]) {
  * wrong. */
 static bool is_sum_of_terms(const Plan *plan, int tensor) {
     const TapeTensor *x = &plan->tape.tensors[tensor];
-    const Part *parts[MOST_PARTS];
-    const int n = parts_of(plan, tensor, parts, MOST_PARTS);
     const bool is_leaf = x->maker < 0, rounded = is_float32(x);
-    for (int64_t i = 0; n <= MOST_PARTS && i < x->size; i++) {
+    for (int64_t i = 0; i < x->size; i++) {
         double sum = 0, size = 0;
-        for (int k = 0; k < n; k++) {
-            double terms = fabs(parts[k]->dx[i]); /* of a leaf, term by term */
-            sum += is_leaf ? sum_of_terms(&plan->tape, parts[k], &parts[k]->by, i, &terms)
-                           : parts[k]->dx[i];
+        for (int k = 0; k < x->parts; k++) {
+            const Part *part = x->part[k];
+            double terms = fabs(part->dx[i]); /* of a leaf, term by term */
+            sum += is_leaf ? sum_of_terms(&plan->tape, part, &part->by, i, &terms) : part->dx[i];
             size += terms;
         }
         const double scale = is_leaf && rounded && size > 0 ? size : fmax(1, size);
@@ -342,8 +340,7 @@ static bool is_sum_of_terms(const Plan *plan, int tensor) {
 /* Of the gradient that this step completes. */
 static Check check_of_sum(const Plan *plan, const Step *step, char words[160]) {
     const TapeTensor *x = &plan->tape.tensors[step->tensor];
-    const bool adds = step->phase == STEP_ADD,
-               is_last = parts_until(plan, step, NULL, 0) == x->parts;
+    const bool adds = step->phase == STEP_ADD, is_last = step->part->number + 1 == x->parts;
     if (!is_last || adds != (x->parts > 1) || (x->maker >= 0 && x->parts < 2)) return CHECK_NONE;
     if (is_sum_of_terms(plan, step->tensor)) {
         strcpy(words, "the sum of all terms is the gradient that the program stored");
@@ -362,11 +359,10 @@ static Check check_of_sum(const Plan *plan, const Step *step, char words[160]) {
 /* Does a wrong rule above make the numbers of this gradient wrong? Also a right rule passes them
  * on. */
 static bool is_tainted(const Plan *plan, int tensor) {
-    const Part *parts[MOST_PARTS];
-    int n = parts_of(plan, tensor, parts, MOST_PARTS);
-    if (n > MOST_PARTS) n = MOST_PARTS;
-    for (int k = 0; k < n; k++)
-        if (check_of_part(plan, parts[k], false) == CHECK_WRONG || is_tainted(plan, parts[k]->y))
+    const TapeTensor *x = &plan->tape.tensors[tensor];
+    for (int k = 0; k < x->parts; k++)
+        if (check_of_part(plan, x->part[k], false) == CHECK_WRONG ||
+            is_tainted(plan, x->part[k]->y))
             return true;
     return false;
 }
