@@ -5,18 +5,9 @@
  *         dx = rule_fit(&formula, rule_evaluate(&formula, &values), x, false);
  *     if (*formula.complaint) ...
  *
- * The language, from the signs that bind first to those that bind last:
- *
- *     2.5  A  dA  (x + y)        a number, a name, brackets
- *     sum(x) mean(x) max(x)      over the last dimension, which stays, with size 1
- *     sum0(x)                    the sum over all other dimensions, which stay, with size 1
- *     exp(x) log(x) tanh(x) sqrt(x)   √x is the same, of the value behind the sign
- *     x'                         the last two dimensions swapped; of a vector: a column. x^T is the
- *                                same, and so is AT, if no name is AT: K' can be written as shown
- *     -x
- *     a * b  a / b  a @ b        * and / element by element, with broadcasting; @ is the product of
- *                                matrices; from left to right
- *     a + b  a - b               element by element, with broadcasting; from left to right
+ * The language is in rule_help. The signs that bind first: ' and ^, then - before a value, then
+ * * / @, which may be left out, then + -, then >; those that bind as tightly go from left to right.
+ * ' of a vector makes a column of it.
  *
  * It is evaluated by the library's ops. */
 #ifndef TAPEHEAD_EXAMPLES_RULE_H
@@ -123,6 +114,5 @@ void rule_argument(const char *call, int k, char argument[RULE_NAME]);
 /* Can this name stand in a formula as it is? S / sqrt(d) cannot, since x / S / sqrt(d) would be
  * another formula; d(S / sqrt(d)) can, since its brackets hold it together. */
 bool rule_can_stand(const char *name);
-Tensor *rule_apply_function(int i, Tensor *x);
 
 #endif

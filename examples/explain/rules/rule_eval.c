@@ -49,7 +49,6 @@ enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
 const char *rule_function(int i) { return i < FUNCTIONS ? functions[i].name : NULL; }
 const char *rule_function_does(int i) { return functions[i].does; }
-Tensor *rule_apply_function(int i, Tensor *x) { return functions[i].apply(x); }
 
 const RuleHelp rule_help[] = {
     {"a + b  a - b  a * b  a / b", "number by number, with broadcasting"},
@@ -188,7 +187,7 @@ static Tensor *evaluate(RuleFormula *f, int node, const RuleValues *v) {
     Tensor *a = evaluate(f, n->a, v);
     if (!a) return NULL;
     if (n->sign == '~') return ag_neg(a);
-    if (n->sign == 'f') return rule_apply_function(n->function, a);
+    if (n->sign == 'f') return functions[n->function].apply(a);
     if (n->sign == '\'') return transpose(f, n, a);
     Tensor *b = evaluate(f, n->b, v);
     if (!b) return NULL;

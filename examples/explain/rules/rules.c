@@ -25,14 +25,6 @@ void *memory_take(Piece **memory, int64_t count, size_t size) {
     return piece->elements;
 }
 
-void memory_free(Piece **memory) {
-    while (*memory) {
-        Piece *before = (*memory)->before;
-        free(*memory);
-        *memory = before;
-    }
-}
-
 /* ---- tensors --------------------------------------------------------------------------------- */
 
 /* A list of the JSON as doubles; NULL if there is no list. */
@@ -396,4 +388,10 @@ bool rules_read(RuledTape *tape, const Json *lesson) {
     return order_parts(tape);
 }
 
-void rules_free(RuledTape *tape) { memory_free(&tape->memory); }
+void rules_free(RuledTape *tape) {
+    while (tape->memory) {
+        Piece *before = tape->memory->before;
+        free(tape->memory);
+        tape->memory = before;
+    }
+}

@@ -11,11 +11,10 @@
 
 #include "../../../tensor/tensor.h"
 
-/* Memory of a tape, all freed together. */
+/* Memory of a tape, which rules_free frees. */
 typedef struct Piece Piece;
 /* So many elements, all 0; NULL and an error without memory. */
 void *memory_take(Piece **memory, int64_t count, size_t size);
-void memory_free(Piece **memory);
 
 /* The last two dimensions are the rows and columns of a table; the dimensions before them count
  * the panels, tables of the same size. */

@@ -16,8 +16,6 @@ static int twin_of(const Plan *plan, int tensor) {
     int twin = -1;
     for (; pair; pair = pair->next) {
         const int64_t t = json_integer(pair, "tensor", -1), of = json_integer(pair, "of", -1);
-        if (t < 0 || of < 0 || t >= plan->tape.num_tensors || of >= plan->tape.num_tensors)
-            continue;
         if (t == tensor) return (int)of;
         if (of == tensor && twin < 0) twin = (int)t;
     }
@@ -187,10 +185,6 @@ static Item *add_gradient(const Plan *plan, Formula *f, int tensor, bool transpo
     Item *item = add_table(f, ITEM_GRADIENT, &plan->tape.tensors[tensor], numbers, name, note);
     item->transposed = transposed;
     return item;
-}
-
-static Item *add_dy(const Plan *plan, Formula *f, const Part *part, bool transposed) {
-    return add_gradient(plan, f, part->y, transposed, plan->tape.tensors[part->y].grad, "arrives");
 }
 
 int formula_hide_value(const Plan *plan, Formula *f, int tensor) {
@@ -574,7 +568,7 @@ bool is_in_line(const RuledLine *line) {
     return tree && (has_parts || !tree_has_sum(tree, tree->n - 1));
 }
 
-void formula_of_line(const Plan *plan, const RuledLine *line, Formula *f) {
+static void make_line(const Plan *plan, const RuledLine *line, Formula *f) {
     add_main(plan, f, line->out);
     if (is_in_line(line)) make_ruled(plan, line, f);
     else make_call(plan, line, f);
@@ -680,7 +674,7 @@ static void make_forward(const Plan *plan, const Step *step, Formula *f) {
     const Unit *unit = &plan->units[step->unit];
     if (step->moves) make_moved(plan, step, f);
     else if (unit->name) make_group(plan, unit, f);
-    else formula_of_line(plan, &plan->tape.lines[unit->last], f);
+    else make_line(plan, &plan->tape.lines[unit->last], f);
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -696,7 +690,7 @@ static void make_arrow(const Plan *plan, const Step *step, Formula *f) {
     if (part->is_odd) sign(f, "<-", "your rule", " = ");
     else sign(f, "<-", part->moves ? "moves back" : op, " <- ");
     const size_t used = strlen(f->title);
-    add_dy(plan, f, part, false);
+    add_gradient(plan, f, part->y, false, plan->tape.tensors[part->y].grad, "arrives");
     if (!*says || (part->moves && !part->is_odd)) return;
     f->title[used] = '\0';
     title(f, says);

@@ -51,8 +51,6 @@ typedef struct {
 } Formula;
 
 void formula_of(Plan *plan, const Step *step, Formula *formula);
-/* Of a line forward, which may be one of a fold. */
-void formula_of_line(const Plan *plan, const RuledLine *line, Formula *formula);
 /* Adds a value, or derivatives, that are not drawn; returns the number of the item. */
 int formula_hide_value(const Plan *plan, Formula *formula, int tensor);
 int formula_hide_constants(Formula *formula, const double *numbers, int64_t size);

@@ -30,6 +30,17 @@ NudgeKind nudge_of(const Plan *plan, const Step *step) {
                                                                                 : NUDGE_NONE;
 }
 
+/* Number i is moved by `factor` times each of `count` nudges, from the first to the last.
+ *     softmax    the numbers are the weights of a row: one before softmax is moved
+ *     linear     the numbers are derivatives: what each result gains per nudge
+ *     tanh, ...  an elementwise op of one number, which is moved */
+typedef struct {
+    const char *op;
+    double factor, first, last;
+    int64_t i, count, size;
+    const double *numbers;
+} Nudge;
+
 /* ---- the library computes -------------------------------------------------------------------- */
 
 /* An op of one number, by what mistakes.def says it computes; false if it is none. */
@@ -45,7 +56,7 @@ static bool is_op_of_one(const char *op) {
     return find_forward(op, &f);
 }
 
-bool nudge_knows(const char *op) {
+static bool nudge_knows(const char *op) {
     return strcmp(op, "softmax") == 0 || strcmp(op, "linear") == 0 || is_op_of_one(op);
 }
 
@@ -89,7 +100,9 @@ static bool has_weights(const Nudge *n) {
     return sum != 0;
 }
 
-bool nudge_changes(const Nudge *n, double *changes) {
+/* changes: room for count times size; of an op of one number, size is 1. False and an error if this
+ * cannot be computed. */
+static bool nudge_changes(const Nudge *n, double *changes) {
     const int64_t size = n->size, last = n->count * size;
     memset(changes, 0, (size_t)last * sizeof *changes);
     if (strcmp(n->op, "softmax") == 0 && !has_weights(n)) return true;

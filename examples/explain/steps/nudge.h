@@ -14,24 +14,7 @@ typedef enum { NUDGE_NONE, NUDGE_SOFTMAX, NUDGE_PRODUCT, NUDGE_EACH } NudgeKind;
 /* What a step of backward lets a reader nudge, by the line's own rule: a planted one predicts. */
 NudgeKind nudge_of(const Plan *plan, const Step *step);
 
-/* Number i is moved by `factor` times each of `count` nudges, from the first to the last.
- *     softmax    the numbers are the weights of a row: one before softmax is moved
- *     linear     the numbers are derivatives: what each result gains per nudge
- *     tanh, ...  an elementwise op of one number, which is moved */
-typedef struct {
-    const char *op;
-    double factor, first, last;
-    int64_t i, count, size;
-    const double *numbers;
-} Nudge;
-
-enum { NUDGE_NUMBERS = 4096 }; /* at most, of count times size */
-
-/* Is it one of these ops? */
-bool nudge_knows(const char *op);
-/* changes: room for count times size; of an op of one number, size is 1. False and an error if
- * this cannot be computed. */
-bool nudge_changes(const Nudge *nudge, double *changes);
+enum { NUDGE_NUMBERS = 4096 }; /* at most, of all nudges */
 
 /* The changes that a page without the library shows: of the element that its step looks at, after
  * a nudge of NUDGE_RECORDED. op: the op that computes them, NULL if none does, as of a product,

@@ -37,22 +37,6 @@ static int index_of_line(const RuledTape *tape, double number) {
     return l;
 }
 
-/* May these lines be one step? Each must read the result of the one before it, and have no other
- * part of a gradient. */
-static bool can_fold(const RuledTape *tape, const Json *lines, int first) {
-    int l = first;
-    if (lines->count < 2) return false;
-    for (const Json *number = lines->first; number; number = number->next, l++) {
-        if (l >= tape->num_lines || number->number != tape->lines[l].number) return false;
-        if (l == first) continue;
-        const RuledLine *line = &tape->lines[l];
-        const bool has_gradient = tape->lines[first].num_parts > 0;
-        if (!goes_on(tape, l) || line->num_parts != has_gradient) return false;
-        if (has_gradient && line->parts[0].x != tape->lines[l - 1].out) return false;
-    }
-    return true;
-}
-
 /* Of a folded group that only moves numbers: from where. False without memory. */
 static bool fold_moves(RuledTape *tape, Unit *unit) {
     const TapeTensor *y = &tape->tensors[tape->lines[unit->last].out];
@@ -101,12 +85,9 @@ static bool add_group(Plan *plan, int first, int last, const char *name) {
  * does. */
 static int end_of_group(const Plan *plan, int first, const char **name) {
     const RuledTape *tape = &plan->tape;
-    const Json *fold = json_first(plan->lesson, "fold");
-    for (; fold; fold = fold->next) {
+    for (const Json *fold = json_first(plan->lesson, "fold"); fold; fold = fold->next) {
         const Json *lines = json_get(fold, "lines");
-        const Json *number = json_at(lines, 0);
-        if (!number || index_of_line(tape, number->number) != first) continue;
-        if (!can_fold(tape, lines, first)) continue;
+        if (index_of_line(tape, lines->first->number) != first) continue;
         *name = json_text(fold, "name", "");
         return first + (int)lines->count - 1;
     }

@@ -259,7 +259,8 @@ static bool is_wrong_rule(const Json *planted) {
     return planted && strcmp(json_text(planted, "verdict", ""), "wrong") == 0;
 }
 
-bool is_broken(const Plan *plan) {
+/* Is a wrong rule planted, or = in place of +=? */
+static bool is_broken(const Plan *plan) {
     const Json *rule = json_first(plan->lesson, "planted");
     if (*json_text(plan->lesson, "rule", "")) return true;
     for (; rule; rule = rule->next)

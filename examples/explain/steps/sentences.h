@@ -24,7 +24,5 @@ typedef enum { CHECK_NONE, CHECK_RIGHT, CHECK_UNCHECKED, CHECK_WRONG } Check;
  * its terms sum to it. words: "checked by difference quotients, largest error 2e-11"; passes_on:
  * the step is right, but its numbers come from a wrong rule above. */
 Check check_of_step(const Plan *plan, const Step *step, char words[160], bool *passes_on);
-/* Is a wrong rule planted, or one of the menu? */
-bool is_broken(const Plan *plan);
 
 #endif

@@ -248,14 +248,10 @@ void put_place(const Plan *of, const TapeTensor *x, int64_t i, int64_t dims,
 /* The words of a tensor's rows or columns, if there is one for each. */
 static const Json *words_of(const Item *item, const char *side, int64_t count) {
     const Json *label = json_first(plan->lesson, "labels");
-    const Json *words;
     const int64_t tensor = item->like - plan->tape.tensors;
     while (label && json_integer(label, "tensor", -1) != tensor) label = label->next;
-    words = json_get(label, side);
-    if (!words || words->kind != JSON_ARRAY || words->count != count) return NULL;
-    for (const Json *word = words->first; word; word = word->next)
-        if (word->kind != JSON_STRING) return NULL;
-    return words;
+    const Json *words = json_get(label, side);
+    return words && words->count == count ? words : NULL;
 }
 
 /* A matrix, in pieces of as many columns as fit beside a sign. */
@@ -283,14 +279,13 @@ static void add_table(const Item *item, int64_t panel) {
     if (item->of == ITEM_SUM) b.column_words = NULL;
     if (item->of == ITEM_SUM) b.columns = 1;
     const int64_t size = b.rows * b.columns;
+    char name[NAME_TEXT];
+    plain_text(item->text, name, sizeof name);
     measure(&b, x->panels);
     for (int64_t i = 0; size > 0 && i < x->panels; i++) {
         if (panel >= 0 && i != panel) continue;
         b.offset = i * size;
-        size_t n = 0;
-        for (const char *c = item->text; *c && n < sizeof b.title - 1; c++)
-            if (*c != '`') b.title[n++] = *c;
-        b.title[n] = '\0';
+        snprintf(b.title, sizeof b.title, "%s", name);
         if (item->format.exponent)
             put_text(b.title, sizeof b.title, ", in 1e%d", item->format.exponent);
         if (x->panels > 1) put_place(plan, x, i, x->rank - 2, b.title);

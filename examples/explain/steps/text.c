@@ -95,13 +95,11 @@ static int count_steps(const Step *step, int *all) {
 /* "A = softmax(S) ............ backward 3 of 8, b3.0, check ok" */
 static void print_heading(const Step *step, const Formula *f) {
     char title[FORMULA_TEXT], right[96];
-    size_t n = 0;
     int all;
     const int number = count_steps(step, &all);
     const char *direction = step->phase == STEP_FORWARD ? "forward" : "backward";
-    for (const char *c = f->title; *c; c++)
-        if (*c != '`') title[n++] = *c;
-    title[n] = '\0';
+    plain_text(f->title, title, sizeof title);
+    const size_t n = strlen(title);
     if (step->unit < 0) snprintf(right, sizeof right, " %s", step->name);
     else
         snprintf(right, sizeof right, " %s %d of %d, %s%s", direction, number, all, step->name,

@@ -638,30 +638,6 @@ TEST(texts_of_folds) {
     close_plan();
 }
 
-/* Lines that cannot be one step stay what they are. */
-TEST(folds_that_cannot_be) {
-    static const char *const wrong[] = {
-        "[]",
-        "[{}]",
-        "[{\"lines\":[]}]",
-        "[{\"lines\":[7]}]",
-        "[{\"lines\":[6,7,8]}]",
-        "[{\"lines\":[5,7]}]",
-        "[{\"lines\":[7,6]}]",
-        "[{\"lines\":[\"5\",\"6\"]}]",
-        "[{\"lines\":[0,1]}]", /* line 1 has two gradients */
-        "[{\"lines\":[3,4]}]",
-        "5",
-    };
-    char members[80];
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        snprintf(members, sizeof members, ",\"fold\":%s", wrong[i]);
-        open_with(1, members);
-        ck_assert_int_eq(count_shown(), 20);
-        close_plan();
-    }
-}
-
 TEST(texts) {
     open_with(1,
               ",\"steps\":[{\"at\":\"b3.0\",\"text\":\"A text.\",\"look\":3},{\"at\":\"f9\"},{},7,"
