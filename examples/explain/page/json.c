@@ -96,6 +96,7 @@ static bool read_number(Reader *r, Json *value) {
     if (end == r->at || end[-1] == '.' || !isfinite(value->number))
         return fail(r, "a value was expected here");
     value->kind = JSON_NUMBER;
+    value->text = r->at;
     r->at = end;
     return true;
 }
@@ -274,4 +275,26 @@ void json_write_numbers(FILE *file, const double *numbers, int64_t n, int digits
         json_write_number(file, numbers[i], digits);
     }
     putc(']', file);
+}
+
+void json_write(FILE *file, const Json *value, JsonLeavesOut *out, const void *context) {
+    const bool is_object = value->kind == JSON_OBJECT;
+    const char *before = "";
+    switch (value->kind) {
+    case JSON_NULL: fputs("null", file); return;
+    case JSON_BOOL: fputs(value->number != 0 ? "true" : "false", file); return;
+    case JSON_NUMBER: fwrite(value->text, 1, strcspn(value->text, ",]} \t\r\n"), file); return;
+    case JSON_STRING: json_write_string(file, value->text); return;
+    default: break;
+    }
+    putc(is_object ? '{' : '[', file);
+    for (const Json *item = value->first; item; item = item->next) {
+        if (is_object && out(value, item, context)) continue;
+        fputs(before, file);
+        before = ",";
+        if (is_object) json_write_string(file, item->key);
+        if (is_object) putc(':', file);
+        json_write(file, item, out, context);
+    }
+    putc(is_object ? '}' : ']', file);
 }

@@ -11,7 +11,8 @@ typedef enum { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_
 typedef struct Json {
     JsonKind kind;
     const char *key;           /* inside an object; NULL elsewhere */
-    const char *text;          /* JSON_STRING: without the quotes and escapes */
+    const char *text;          /* JSON_STRING: without the quotes and escapes; JSON_NUMBER: from its
+                                * first digit on */
     double number;             /* JSON_NUMBER; JSON_BOOL: 0 or 1 */
     int64_t count;             /* JSON_ARRAY, JSON_OBJECT: of the items */
     struct Json *first, *next; /* the first item; the next item of the same parent */
@@ -33,6 +34,9 @@ int64_t json_integer(const Json *object, const char *key, int64_t otherwise);
 /* A number, or "NaN", "Infinity", "-Infinity". */
 double json_number(const Json *value);
 
+/* Writes a value as it was read, but without the items of objects that are left out. */
+typedef bool JsonLeavesOut(const Json *object, const Json *item, const void *context);
+void json_write(FILE *file, const Json *value, JsonLeavesOut *out, const void *context);
 /* Writes "text" with its quotes and escapes. A byte that is no UTF-8 becomes U+FFFD. */
 void json_write_string(FILE *file, const char *text);
 /* Writes the lines, which end with a NULL, as one string. */

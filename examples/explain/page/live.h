@@ -22,9 +22,10 @@
  * and of the input, or of the input in "call".
  *
  * The answer's lesson then has "planted" (rule_plant.h), and the tape's "backward" the numbers of
- * the formula and its check, "worst"; a formula that is not linear in dy can pass that check, and is
- * wrong here. With "train 1" training has "wrong", the losses with the planted rules. A formula that
- * does not fit makes the whole answer an error, {"error":"rule of A, column 5: there is no dz here:
+ * the formula and its check, "worst"; a formula that is not linear in dy can pass that check, and
+ * is wrong here. With "train 1" training has "wrong", the losses with the planted rules. A formula
+ * that does not fit makes the whole answer an error, {"error":"rule of A, column 5: there is no dz
+ * here:
  * ..."}; the column counts in the formula, from 1. An error of the name has no column.
  *
  * With "box 1" the answer has no lesson, but what a box for a rule needs, in a tenth of the time:

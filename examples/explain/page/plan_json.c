@@ -435,50 +435,30 @@ static void write_plan(FILE *file, Plan *plan) {
     fprintf(file, "],\"long\":%s}", plan->is_long ? "true" : "false");
 }
 
-/* The end of a list, behind its bracket. Its strings have no brackets: they are reasons. */
-static const char *end_of_list(const char *at) {
-    int depth = 0;
-    do {
-        at += strcspn(at, "[]");
-        depth += *at == '[' ? 1 : -1;
-    } while (*at++ && depth > 0);
-    return at;
-}
-
-static bool is_whole_gradient(const Plan *plan, const Part *part) {
-    const TapeTensor *x = &plan->tape.tensors[part->x];
-    for (int64_t i = 0; i < x->size; i++)
-        if (part->dx[i] != x->grad[i]) return false;
-    return x->parts == 1;
-}
-
-/* Writes what stands before a list that has this key, and passes over the list if it is left out;
- * false if there is none before `last`. */
-static bool copy_to(FILE *file, const char **at, const char *last, const char *key, bool left_out) {
-    const char *next = strstr(*at, key);
-    if (!next || next > last) return false;
-    const char *end = end_of_list(next + strlen(key) - 1);
-    fwrite(*at, 1, (size_t)((left_out ? next : end) - *at), file);
-    *at = end;
-    return true;
-}
-
-/* The lesson without its last bracket, and without what the page does not need: the Jacobians and
- * the right tape, since the plan says all that follows from them, and each dx that is the whole
- * gradient. (In a string the quotes would have backslashes.) */
-static void write_facts(FILE *file, const char *lesson, const Plan *plan) {
-    const char *right = strstr(lesson, ",\n\"right\":{");
-    const char *end = right ? right : strrchr(lesson, '}');
-    const bool is_ours = json_integer(plan->lesson, "number", 0) > 0; /* not a file of a reader's */
-    for (int l = 0; l < plan->tape.num_lines && is_ours; l++)
+/* Is this "dx" of the tape, an item of `backward`, the whole gradient of its input? */
+static bool is_whole_gradient(const Plan *plan, const Json *backward) {
+    for (int l = 0; l < plan->tape.num_lines; l++)
         for (int n = 0; n < plan->tape.lines[l].num_parts; n++) {
             const Part *part = &plan->tape.lines[l].parts[n];
-            copy_to(file, &lesson, end, ",\"dx\":[", is_whole_gradient(plan, part));
-            copy_to(file, &lesson, end, ",\"jacobian\":[", true);
+            const TapeTensor *x = &plan->tape.tensors[part->x];
+            if (json_at(json_get(plan->tape.lines[l].json, "backward"), part->k) == backward)
+                return x->parts == 1 &&
+                       memcmp(part->dx, x->grad, (size_t)x->size * sizeof *x->grad) == 0;
         }
-    while (copy_to(file, &lesson, end, ",\"jacobian\":[", true)) {
-    }
-    fwrite(lesson, 1, (size_t)(end - lesson), file);
+    return false;
+}
+
+/* What the page does not need: the Jacobians and what else the plan is made of, since it says all
+ * that follows, and each dx that is the whole gradient. */
+static bool is_unread(const Json *object, const Json *item, const void *context) {
+    static const char *const of_the_tape = " jacobian unchecked requires_grad ";
+    static const char *const of_the_lesson = " right fold short ";
+    const Plan *plan = context;
+    const bool is_ours = json_integer(plan->lesson, "number", 0) > 0; /* not a file of a reader's */
+    char word[64];
+    if (is_ours && strcmp(item->key, "dx") == 0) return is_whole_gradient(plan, object);
+    snprintf(word, sizeof word, " %s ", item->key);
+    return strstr(object == plan->lesson ? of_the_lesson : of_the_tape, word) != NULL;
 }
 
 static void write_program(FILE *file, const Plan *plan) {
@@ -489,18 +469,22 @@ static void write_program(FILE *file, const Plan *plan) {
     program_write(file, &plan->tape, lesson);
 }
 
-bool plan_write_lesson(FILE *file, const char *lesson) {
+bool plan_write_lesson(FILE *file, char *lesson) {
     Plan plan = {.lesson = NULL};
-    char *copy = strdup(lesson); /* reading overwrites it */
-    Json *tree = copy ? json_read(copy) : tensor_fail("out of memory for a lesson");
+    Json *tree = json_read(lesson);
     if (tree && plan_make(&plan, tree)) {
-        write_facts(file, lesson, &plan);
+        const char *before = "{";
+        for (const Json *item = tree->first; item; item = item->next) {
+            if (is_unread(tree, item, &plan)) continue;
+            fprintf(file, "%s\"%s\":", before, item->key);
+            json_write(file, item, is_unread, &plan);
+            before = ",\n";
+        }
         write_program(file, &plan);
         write_plan(file, &plan);
         putc('}', file);
     }
     plan_free(&plan);
     free(tree);
-    free(copy);
     return !tensor_error();
 }

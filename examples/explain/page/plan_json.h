@@ -7,20 +7,22 @@
  *      "units":[{"lines":[5,7],"group":0,"name":"loss","moves":false,"parts":[part,...]},...],
  *      "steps":[{"at":"b3.0","kind":"backward",...},...], "long":false}
  *
- * "jacobian" is left out of the tape, and so is the "right" one: the plan says what follows from
- * them; and in a lesson "dx" is, if it is the whole "grad" of the input. tensors: what each is
- * called, and where it is 0: an element, and the number of its reason, and so on. units: lines that
- * are one arrow, from the first to the last index of "lines"; a group stands there folded, with a
- * name, and line by line. part: {"input":0,"zeros":[...],"jacobian":[...]}, of the first line's
- * "backward", and the last where it is of use.
+ * What the plan is made of, "jacobian", the "right" one, "fold" and so on, is left out: the plan
+ * says what follows; and in a lesson "dx" is, if it is the whole "grad" of the input. tensors: what
+ * each is called, and where it is 0: an element, and the number of its reason, and so on. units:
+ * lines that are one arrow, from the first to the last index of "lines"; a group stands there
+ * folded, with a name, and line by line. part: {"input":0,"zeros":[...],"jacobian":[...]}, of the
+ * first line's "backward", and the last where it is of use.
  *
  * long: a reader begins with the key steps alone.
  *
  * A step has, where they say something:
  *
  *     at, kind, unit, tensor     the name (plan.h); cover, forward, start, backward, add, twice,
- * sgd or card key                        it is a key step lines                      of the card:
- * the name of a gradient, "forward" what it comes back through, and why its formula is as it is
+ *                                sgd or card
+ *     key                        it is a key step
+ *     lines                      of the card: the name of a gradient, "forward" what it comes back
+ *                                through, and why its formula is as it is
  *     part, moves                the number of its part in the unit; it only moves numbers
  *     look, most                 the element that the lesson's text is about; else the largest
  *     title, text, sentence      names between backquotes; text, if it is not what the lesson says
@@ -47,7 +49,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Writes a lesson, an object of JSON, with its plan. False and an error without memory. */
-bool plan_write_lesson(FILE *file, const char *lesson);
+/* Writes a lesson, an object of JSON, which it overwrites, with its plan. False and an error
+ * without memory. */
+bool plan_write_lesson(FILE *file, char *lesson);
 
 #endif
