@@ -240,19 +240,17 @@ function add_name(f, source, name, call) {
 }
 
 # Each ag_name(call(...), "name") of a statement says which call made which result. Where the call is in the statement
-# before, this statement is part of the piece. Where the name is in a variable, the snprintf before says what it is.
-function list_names(f, from, to, before, title, text,    at, end, inside, name, call, found) {
+# before, this statement is part of the piece. The name is the last string of the two arguments, also in text_of("%s_h", x).
+function list_names(f, from, to, before, title, text,    at, end, inside, call, found, n, part) {
     at = index(text, "ag_name(")
     for (; at; at = found ? at + found : 0) {
         end = closing(text, at + 7)
         if (!end) fail(f ":" from ": a bracket is not closed")
         inside = substr(text, at + 8, end - at - 8)
         call = match(inside, /^[a-z_0-9]+\(/) ? substr(inside, 1, RLENGTH - 1) : ""
-        if (match(inside, /, *"[^"]*"$/)) name = substr(inside, RSTART, RLENGTH)
-        else name = printed
-        sub(/^, */, "", name)
-        if (name != "" && inside !~ /^[a-z]+(\.|->)/)
-            add_name(f, piece(f, call == "" ? before : from, to, title), name, call)
+        n = split(inside, part, "\"")
+        if (n > 2 && inside !~ /^[a-z]+(\.|->)/)
+            add_name(f, piece(f, call == "" ? before : from, to, title), "\"" part[n - 1] "\"", call)
         found = index(substr(text, at + 1), "ag_name(")
     }
     if (text ~ / = nn_[a-z_]+_forward\(/) # the results that the module names
@@ -262,7 +260,6 @@ function list_names(f, from, to, before, title, text,    at, end, inside, name, 
 # The statements of the body of a function.
 function list_statements(f, from, to, title,    i, text, next_line, begin, before) {
     functions++
-    printed = ""
     for (i = from; i < to; i++) {
         if (line[f, i] ~ /^ *\/\*/) while (line[f, i] !~ /\*\/$/) i++
         if (line[f, i] ~ /[{}:]$/ || line[f, i] ~ /\*\/$/ && line[f, i] !~ /; *\/\*/ || line[f, i] == "") continue
@@ -273,7 +270,6 @@ function list_statements(f, from, to, title,    i, text, next_line, begin, befor
             sub(/^ +/, " ", next_line)
             text = text next_line
         }
-        if (text ~ /snprintf\(/ && match(text, /"[^"]*"/)) printed = substr(text, RSTART, RLENGTH)
         list_names(f, begin, i, before ? before : begin, title, text)
         before = begin
     }

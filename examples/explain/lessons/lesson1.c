@@ -109,7 +109,7 @@ static void tell_forward(Lesson *l) {
 static void tell_backward(Lesson *l) {
     const int64_t K = columns_of("A"), s = largest_grad("S"), q = s / K;
     const double dw = lesson_grad("w", 0);
-    char step[64] = "";
+    const char *step = "";
     say(l, step_backward("Y", "A"), s,
         "On the way to `Y` a weight multiplies a value. So the gradient of the weight is the "
         "gradient of the answer times this value: %s.",
@@ -125,8 +125,8 @@ static void tell_backward(Lesson *l) {
         "A square again: twice what was squared, times what arrives: %s.",
         show_product_of_3(number(2), value_of("U", u), grad_of("U^2", u), grad_of("U", u)));
     if (dw != 0 && !l->is_wrong)
-        snprintf(step, sizeof step, " It is %s, so a %s `w` makes the loss smaller.",
-                 dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger");
+        step = text_of(" It is %s, so a %s `w` makes the loss smaller.",
+                       dw > 0 ? "positive" : "negative", dw > 0 ? "smaller" : "larger");
     say(l, step_backward("U", "w"), 0,
         "`w` multiplied every number of `D`, and each use changes the loss. So the gradient of "
         "`w` is a sum with a term for each, `D` times `dU`: {}; a second backward would add them "
@@ -145,16 +145,12 @@ static void ask_target(Lesson *l) {
     const double y = lesson_value("Y", 0), t = lesson_value("T", 0), dy = lesson_grad("Y", 0);
     const Number off = number_with(y - t - 1, 2);
     const double others[] = {dy - 1, dy - 2, dy, dy + 2};
-    char numbers[4][32], why[256];
     const char *options[5] = {NULL};
-    for (int i = 0; i < 4; i++) {
-        snprintf(numbers[i], sizeof numbers[i], "%.2f", others[i]);
-        options[i] = numbers[i];
-    }
-    snprintf(why, sizeof why, "`E` would be %s, and `dY` = 2 x `E`: %s.",
-             show_difference(number_with(y, 2), number_with(t + 1, 2), off),
-             show_product(number(2), off, number_with(dy - 2, 2)));
-    ask_choice(l, step_backward("E", "Y"), options, 1, why,
+    for (int i = 0; i < 4; i++) options[i] = text_of("%.2f", others[i]);
+    ask_choice(l, step_backward("E", "Y"), options, 1,
+               text_of("`E` would be %s, and `dY` = 2 x `E`: %s.",
+                       show_difference(number_with(y, 2), number_with(t + 1, 2), off),
+                       show_product(number(2), off, number_with(dy - 2, 2))),
                "Compute `E` with the other number, then its square's derivative.",
                "Suppose that the first number of `T` were %.2f in place of %.2f: what would the "
                "gradient of the first number of `Y` be?",
@@ -164,16 +160,12 @@ static void ask_target(Lesson *l) {
 /* Where would a step with another gradient lead? */
 static void ask_step(Lesson *l) {
     const double w = lesson_value("w", 0), dw = lesson_grad("w", 0) > 0 ? -2 : 2;
-    char up[32], down[32], all[32], why[160];
-    snprintf(up, sizeof up, "%.3f", w + RATE * dw);
-    snprintf(down, sizeof down, "%.3f", w - RATE * dw);
-    snprintf(all, sizeof all, "%.3f", w - dw);
-    snprintf(why, sizeof why,
-             "SGD subtracts the learning rate times the gradient: %.3f - %g x %g = %s.", w, RATE,
-             dw, down);
-    const char *const options[] = {up, down, all, NULL};
+    const char *const options[] = {text_of("%.3f", w + RATE * dw), text_of("%.3f", w - RATE * dw),
+                                   text_of("%.3f", w - dw), NULL};
     ask_choice(
-        l, step_backward("U", "w"), options, 1, why,
+        l, step_backward("U", "w"), options, 1,
+        text_of("SGD subtracts the learning rate times the gradient: %.3f - %g x %g = %s.", w, RATE,
+                dw, options[1]),
         "A gradient points to a larger loss. Mind the sign.",
         "A step of SGD, which comes next, subtracts from `w` its gradient times the learning rate. Suppose that "
         "`w` were %.3f, its gradient %g and the rate %g: where would `w` be then?",

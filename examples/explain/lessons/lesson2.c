@@ -27,25 +27,16 @@ static int64_t best_key(const Lesson *l) {
 
 /* "the cat sat", or "20 words". */
 static const char *sentence(const Lesson *l) {
-    enum { TEXT = 240, FEW = 6 };
-    static char text[TEXT];
+    enum { FEW = 6 };
     const int64_t K = l->options.keys;
-    int n = 0;
-    snprintf(text, sizeof text, "%d words", (int)K);
-    for (int64_t i = 0; i < K && K <= FEW && n < TEXT; i++)
-        n += snprintf(text + n, (size_t)(TEXT - n), "%s%s%s", i ? " " : "\"", word_of(l, i),
-                      i < K - 1 ? "" : "\"");
-    return text;
+    const char *text = word_of(l, 0);
+    for (int64_t i = 1; i < K && K <= FEW; i++) text = text_of("%s %s", text, word_of(l, i));
+    return K <= FEW ? text_of("\"%s\"", text) : text_of("%d words", (int)K);
 }
 
 /* "(0.4, 1)": a row of values. */
 static const char *row_of(const char *name, int64_t row) {
-    static char texts[4][64];
-    static int next;
-    char *text = texts[next++ % 4];
-    snprintf(text, sizeof texts[0], "(%s, %s)", show_value(name, row * VALUES),
-             show_value(name, row * VALUES + 1));
-    return text;
+    return text_of("(%s, %s)", show_value(name, row * VALUES), show_value(name, row * VALUES + 1));
 }
 
 static void begin(Lesson *l) {
@@ -69,18 +60,17 @@ static void begin(Lesson *l) {
 
 /* "0.508 to "the", 0.151 to "cat" and 0.341 to "sat"" for few keys, else only the largest. */
 static const char *shares(const Lesson *l, int64_t q) {
-    enum { TEXT = 400, FEW = 4 };
-    static char text[TEXT];
+    enum { FEW = 4 };
     const int64_t K = l->options.keys, k = best_key(l);
-    int n = 0;
-    for (int64_t i = 0; i < K && K <= FEW; i++) {
-        const char *before = i < K - 1 ? ", " : " and ";
-        n += snprintf(text + n, TEXT - (size_t)n, "%s%s to \"%s\"", i > 0 ? before : "",
-                      show_value("A", q * K + i), word_of(l, i));
-    }
+    const char *text = "";
     if (K > FEW)
-        snprintf(text, TEXT, "%s to \"%s\", more than to any other", show_value("A", q * K + k),
-                 word_of(l, k));
+        return text_of("%s to \"%s\", more than to any other", show_value("A", q * K + k),
+                       word_of(l, k));
+    for (int64_t i = 0; i < K; i++) {
+        const char *before = i < K - 1 ? ", " : " and ";
+        text = text_of("%s%s%s to \"%s\"", text, i > 0 ? before : "", show_value("A", q * K + i),
+                       word_of(l, i));
+    }
     return text;
 }
 
@@ -145,12 +135,10 @@ static void tell_forward(Lesson *l) {
 
 /* What the gradient of the score means, in words. */
 static const char *verdict(const Lesson *l, int64_t cell) {
-    static char text[200];
     const double slope = lesson_grad(lesson_scores(l), cell);
     if (slope == 0) return "A small change of this score does not change the loss.";
-    snprintf(text, sizeof text, "For a smaller loss \"%s\" should give \"%s\" %s attention.",
-             word_of(l, last_query(l)), word_of(l, best_key(l)), slope > 0 ? "less" : "more");
-    return text;
+    return text_of("For a smaller loss \"%s\" should give \"%s\" %s attention.",
+                   word_of(l, last_query(l)), word_of(l, best_key(l)), slope > 0 ? "less" : "more");
 }
 
 static void tell_products(Lesson *l) {

@@ -157,17 +157,12 @@ static void tell_forward(Lesson *l) {
 
 /* Why a row with a single key has the gradient 0; "" if there is no such row. */
 static const char *row_of_one(const Lesson *l) {
-    static char text[300];
     const int64_t one = query_that_sees(l, 1);
     const int64_t cell = one < 0 ? 0 : largest_in_row("A", one);
-    *text = '\0';
-    if (one >= 0 && lesson_value("A", cell) == 1)
-        snprintf(
-            text, sizeof text,
-            " \"%s\" sees one key only, and the weight of this key is 1 whatever its score is: "
-            "%s.",
-            word_of(l, one), show_slope("A", lesson_scores(l), cell));
-    return text;
+    if (one < 0 || lesson_value("A", cell) != 1) return "";
+    return text_of(
+        " \"%s\" sees one key only, and the weight of this key is 1 whatever its score is: %s.",
+        word_of(l, one), show_slope("A", lesson_scores(l), cell));
 }
 
 static void tell_softmax(Lesson *l) {
@@ -307,10 +302,8 @@ static void run_mask(Experiment *x) {
         experiment_column(x, 's', word_of(l, k));
     }
     experiment_column(x, 'n', "sum");
-    char knob[80];
-    snprintf(knob, sizeof knob, "hidden score of \"%s\"", word_of(l, moved));
     experiment_lead(
-        x, 3, knob,
+        x, 3, text_of("hidden score of \"%s\"", word_of(l, moved)),
         "\"%s\" must not see \"%s\". Move this score: behind a good mask no weight may move.",
         word_of(l, q), word_of(l, moved));
     experiment_row(x, "score -infinity");

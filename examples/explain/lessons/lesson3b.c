@@ -60,9 +60,7 @@ static int64_t hidden_cell(const Lesson *l) {
 static void begin(Lesson *l) {
     const int64_t blind = blind_query(l);
     const int K = (int)l->options.keys;
-    char each[32];
-    snprintf(each, sizeof each, "each 1/%d", K);
-    const char *const options[] = {"all 0", each, "NaN", NULL};
+    const char *const options[] = {"all 0", text_of("each 1/%d", K), "NaN", NULL};
     const char *nothing = ".";
     if (blind < 0) nothing = "; here each word sees a key, so both ways agree.";
     else if (blind == l->pad && l->options.causal)
@@ -95,13 +93,9 @@ static void tell_scores(Lesson *l) {
 
 /* What a query without a key gets; "" if there is none. */
 static const char *selected(const Lesson *l) {
-    static char text[200];
     const int64_t q = blind_query(l);
-    *text = '\0';
-    if (q >= 0 && lesson_value("A", largest_in_row("A", q)) == 0)
-        snprintf(text, sizeof text, " \"%s\" may see no key, and its weights are all 0.",
-                 word_of(l, q));
-    return text;
+    if (q < 0 || lesson_value("A", largest_in_row("A", q)) != 0) return "";
+    return text_of(" \"%s\" may see no key, and its weights are all 0.", word_of(l, q));
 }
 
 static void tell_selecting(Lesson *l) {
@@ -223,11 +217,8 @@ static void tell(Lesson *l) {
 static void ask_more_keys(Lesson *l) {
     const int64_t blind = blind_query(l);
     const int K = (int)l->options.keys;
-    char each[32], each_of_more[32];
-    if (K == 1) snprintf(each, sizeof each, "1");
-    else snprintf(each, sizeof each, "each 1/%d", K);
-    snprintf(each_of_more, sizeof each_of_more, "each 1/%d", K + 1);
-    const char *const options[] = {"all 0", each, each_of_more, "NaN", NULL};
+    const char *const options[] = {"all 0", K == 1 ? "1" : text_of("each 1/%d", K),
+                                   text_of("each 1/%d", K + 1), "NaN", NULL};
     if (blind < 0) return;
     ask_choice(
         l, step_forward("B"), options, 2,

@@ -185,16 +185,12 @@ static void tell(Lesson *l) {
 /* What does dropout make of a weight that it keeps? */
 static void ask_kept(Lesson *l) {
     const double p = l->options.dropout, weight = 0.3, others[] = {1, 1 - p, 1 / (1 - p)};
-    char numbers[3][32], why[160];
     const char *options[4] = {NULL};
     if (p < 0.01) return;
-    for (int i = 0; i < 3; i++) {
-        snprintf(numbers[i], sizeof numbers[i], "%.3g", weight * others[i]);
-        options[i] = numbers[i];
-    }
-    snprintf(why, sizeof why, "It is divided by %g: %g becomes %s. Of many weights the mean stays.",
-             1 - p, weight, options[2]);
-    ask_choice(l, step_forward("dropout(A)"), options, 2, why,
+    for (int i = 0; i < 3; i++) options[i] = text_of("%.3g", weight * others[i]);
+    ask_choice(l, step_forward("dropout(A)"), options, 2,
+               text_of("It is divided by %g: %g becomes %s. Of many weights the mean stays.", 1 - p,
+                       weight, options[2]),
                "Some weights become 0. What must become of the others, so that the mean stays?",
                "Dropout keeps a weight of %g. What does it become?", weight);
 }

@@ -10,13 +10,9 @@ enum { INPUT = 2 }; /* the size of a token */
 /* (1, T, h d) -> (h, T, d), as transpose_qkv does: head c gets columns c d to (c + 1) d - 1. */
 static Tensor *split(const Lesson *l, const char *name, Tensor *x) {
     const int64_t T = l->options.tokens, H = l->options.heads, d = l->options.size;
-    char text[32];
-    snprintf(text, sizeof text, "%s split", name);
-    x = ag_name(ag_reshape(x, SHAPE(1, T, H, d)), text);
-    snprintf(text, sizeof text, "%s transposed", name);
-    x = ag_name(ag_transpose(x, 1, 2), text);
-    snprintf(text, sizeof text, "%s_h", name);
-    return ag_name(ag_reshape(x, SHAPE(H, T, d)), text);
+    x = ag_name(ag_reshape(x, SHAPE(1, T, H, d)), text_of("%s split", name));
+    x = ag_name(ag_transpose(x, 1, 2), text_of("%s transposed", name));
+    return ag_name(ag_reshape(x, SHAPE(H, T, d)), text_of("%s_h", name));
 }
 
 /* (h, T, d) -> (1, T, h d), as transpose_output does. */
@@ -64,15 +60,6 @@ static int most_important(const Lesson *l) {
 
 /* ---- the texts ------------------------------------------------------------------------------- */
 
-/* The name of a step of split: "Q split". */
-static const char *named(const char *name, const char *end) {
-    static char text[4][32];
-    static int next;
-    char *at = text[next++ % 4];
-    snprintf(at, sizeof *text, "%s%s", name, end);
-    return at;
-}
-
 static void begin(Lesson *l) {
     static const char *const options[] = {"no, it is 0", "yes", NULL};
     const int H = (int)l->options.heads;
@@ -91,9 +78,9 @@ static void begin(Lesson *l) {
 /* The three moves of Q, K or V. */
 static void tell_split(Lesson *l, const char *name) {
     const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
-    const char *split_name = named(name, " split");
-    const char *moved = named(name, " transposed");
-    const char *heads = named(name, "_h");
+    const char *split_name = text_of("%s split", name);
+    const char *moved = text_of("%s transposed", name);
+    const char *heads = text_of("%s_h", name);
     const int64_t last = (int64_t)(H - 1) * T * d;
     say(l, step_forward(split_name), 0,
         "Each row of `%s` is cut into %d piece%s of %d number%s, a piece for each head. Nothing "
@@ -143,13 +130,6 @@ static void tell_heads(Lesson *l) {
         "Each head returns a mean of its own values: head {head} gives {} for \"{row}\".");
 }
 
-/* "1: 0.504 stays" */
-static const char *stays(const char *number) {
-    static char text[64];
-    snprintf(text, sizeof text, "1: %s stays", number);
-    return text;
-}
-
 static void tell_merge(Lesson *l) {
     const int H = (int)l->options.heads, T = (int)l->options.tokens, d = (int)l->options.size;
     const int64_t g = largest_value("gated"), last = (int64_t)(H - 1) * d;
@@ -157,7 +137,7 @@ static void tell_merge(Lesson *l) {
         "Each head is multiplied by its gate. The gate of head {head} is %s. A gate of 1 changes "
         "nothing, but backward will tell what would happen if it changed.",
         lesson_value("gate", g / (T * d)) == 1
-            ? stays(show_value("gated", g))
+            ? text_of("1: %s stays", show_value("gated", g))
             : show_times(value_of("gate", g / (T * d)), value_of("Y_h", g), value_of("gated", g)));
     say(l, step_forward("heads"), 0, "The heads are sorted back into rows: {} is still the first.");
     say(l, step_forward("transposed"), 0, "By words again, in place of heads: first stands {}.");
@@ -173,9 +153,9 @@ static void tell_merge(Lesson *l) {
 /* ---- backward ---- */
 
 static void tell_split_backward(Lesson *l, const char *name) {
-    const char *split_name = named(name, " split");
-    const char *moved = named(name, " transposed");
-    const char *heads = named(name, "_h");
+    const char *split_name = text_of("%s split", name);
+    const char *moved = text_of("%s transposed", name);
+    const char *heads = text_of("%s_h", name);
     say(l, step_backward(heads, moved), 0, "The way back of `%s`, in three moves.", name);
     say(l, step_backward(moved, split_name), 0, "Sorted by words again, in place of heads.");
     say(l, step_backward(split_name, name), 0,
@@ -272,12 +252,8 @@ static void tell(Lesson *l) {
 static void ask(Lesson *l) {
     enum { SHOWN = 8 };
     const int H = (int)l->options.heads, d = (int)l->options.size, T = (int)l->options.tokens;
-    char names[SHOWN][24];
     const char *options[SHOWN + 1] = {NULL};
-    for (int h = 0; h < H && h < SHOWN; h++) {
-        snprintf(names[h], sizeof names[h], "head %d", h + 1);
-        options[h] = names[h];
-    }
+    for (int h = 0; h < H && h < SHOWN; h++) options[h] = text_of("head %d", h + 1);
     if (H > 1 && T * d > 1)
         ask_number(l, step_forward("Q_h"), "Q_h", "value", 2 * (int64_t)T * d - 1,
                    "Each head takes as many columns of `Q` as it has numbers, head 1 the first "

@@ -291,16 +291,13 @@ static void ask_twice(Lesson *l) {
 static void ask_step(Lesson *l) {
     const int64_t i = other_than(largest_grad("W_q.weight"));
     const double w = lesson_value("W_q.weight", i), dw = lesson_grad("W_q.weight", i);
-    char up[32], down[32], all[32], why[128];
-    snprintf(up, sizeof up, "%.4f", w + RATE * dw);
-    snprintf(down, sizeof down, "%.4f", w - RATE * dw);
-    snprintf(all, sizeof all, "%.4f", w - dw);
-    snprintf(why, sizeof why, "SGD subtracts the rate times the gradient: %s.",
-             show_subtraction(number_with(w, 4), number(RATE), number_with(dw, 4),
-                              number_with(w - RATE * dw, 4)));
-    const char *const options[] = {up, down, all, NULL};
-    if (strcmp(up, down) != 0)
-        ask_choice(l, step_backward("queries", "W_q.weight"), options, 1, why,
+    const char *const options[] = {text_of("%.4f", w + RATE * dw), text_of("%.4f", w - RATE * dw),
+                                   text_of("%.4f", w - dw), NULL};
+    if (strcmp(options[0], options[1]) != 0)
+        ask_choice(l, step_backward("queries", "W_q.weight"), options, 1,
+                   text_of("SGD subtracts the rate times the gradient: %s.",
+                           show_subtraction(number_with(w, 4), number(RATE), number_with(dw, 4),
+                                            number_with(w - RATE * dw, 4))),
                    "A step subtracts the gradient, but only a small part of it: the learning rate "
                    "says how much.",
                    "The %s number of `W_q` is %.4f now. With a learning rate of %g, what is it "

@@ -28,43 +28,36 @@ static double grad_now(const Loop *loop) {
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-enum { SAID = 400 };
-
-static void say_backward_again(const Loop *loop, double before, char said[SAID]) {
+static const char *say_backward_again(const Loop *loop, double before) {
     const char *name = lesson_short_name(loop->l, loop->l->kind->loop);
     const double now = grad_now(loop);
     const Number was = number_with(before, 2), is = number_with(now, 2);
     if (loop->backwards == 1)
-        snprintf(
-            said, SAID,
+        return text_of(
             "Nothing was there, so each gradient is that of this run alone: one of `d%s` is %s.",
             name, show(now));
-    else if (loop->is_mixed)
-        snprintf(
-            said, SAID,
+    if (loop->is_mixed)
+        return text_of(
             "It adds to what is there: the gradients are a sum of %d runs, and not all had these weights.",
             loop->backwards);
-    else
-        snprintf(said, SAID,
-                 "It adds to what is there: for one number of `%s`, %s. Every gradient is %d times "
-                 "that of one run.",
-                 name, show_sum(was, number_with(now - before, 2), is), loop->backwards);
+    return text_of(
+        "It adds to what is there: for one number of `%s`, %s. Every gradient is %d times "
+        "that of one run.",
+        name, show_sum(was, number_with(now - before, 2), is), loop->backwards);
 }
 
-static void say_step(const Loop *loop, double before, char said[SAID]) {
+static const char *say_step(const Loop *loop, double before) {
     const double rate = loop->l->options.rate, dw = grad_now(loop);
     const char *name = loop->l->kind->loop;
-    char how[48] = "by a sum of old and new gradients";
-    if (!loop->is_mixed && loop->backwards == 1) snprintf(how, sizeof how, "as far as it should");
-    else if (!loop->is_mixed)
-        snprintf(how, sizeof how, "%d times as far as it should", loop->backwards);
-    if (loop->backwards == 0) snprintf(said, SAID, "There is no gradient, so each weight stays.");
-    else
-        snprintf(said, SAID,
-                 "Each weight goes %s: one number of `%s` is %s. The tape is that of the old ones.",
-                 how, lesson_short_name(loop->l, name),
-                 show_subtraction(number_with(before, 3), number(rate), number_with(dw, 3),
-                                  number_with(lesson_value(name, loop->look), 3)));
+    const char *how = "by a sum of old and new gradients";
+    if (!loop->is_mixed) how = text_of("%d times as far as it should", loop->backwards);
+    if (!loop->is_mixed && loop->backwards == 1) how = "as far as it should";
+    if (loop->backwards == 0) return "There is no gradient, so each weight stays.";
+    return text_of(
+        "Each weight goes %s: one number of `%s` is %s. The tape is that of the old ones.", how,
+        lesson_short_name(loop->l, name),
+        show_subtraction(number_with(before, 3), number(rate), number_with(dw, 3),
+                         number_with(lesson_value(name, loop->look), 3)));
 }
 
 /* ---- a press --------------------------------------------------------------------------------- */
@@ -82,32 +75,29 @@ static void zero(Loop *loop) {
     loop->is_mixed = false;
 }
 
-static void press(Loop *loop, char line, char said[SAID]) {
+/* Returns what is said of it. */
+static const char *press(Loop *loop, char line) {
     const double weight = lesson_value(loop->l->kind->loop, loop->look), before = grad_now(loop);
+    const char *said;
     switch (line) {
     case 'f':
         run_forward(loop);
-        snprintf(
-            said, SAID,
+        return text_of(
             "A new tape: its loss is %s. The gradients are as they were, since forward changes none.",
             show(lesson_value("loss", 0)));
-        break;
     case 'b':
         ag_backward(tensor_on_tape("loss"));
         loop->backwards++;
-        say_backward_again(loop, before, said);
-        break;
+        return say_backward_again(loop, before);
     case 's':
         sgd_step(loop->l->options.rate, false);
-        say_step(loop, weight, said);
+        said = say_step(loop, weight);
         loop->is_mixed = loop->backwards > 0;
-        break;
+        return said;
     case 'z':
         zero(loop);
-        snprintf(said, SAID,
-                 "All gradients are 0, and the weights stay. The next backward begins anew.");
-        break;
-    default: tensor_fail("loop: '%c' is no press: it must be f, b, s or z", line);
+        return "All gradients are 0, and the weights stay. The next backward begins anew.";
+    default: return tensor_fail("loop: '%c' is no press: it must be f, b, s or z", line);
     }
 }
 
@@ -156,8 +146,7 @@ static void press_all(Lesson *l, FILE *json, const char *presses) {
     write_lines(&loop);
     write_state(&loop, "", "");
     for (; *presses && !tensor_error(); presses++) {
-        char said[SAID] = "";
-        press(&loop, *presses, said);
+        const char *said = press(&loop, *presses);
         fprintf(json, ",\n");
         if (!tensor_error()) write_state(&loop, (char[]){*presses, '\0'}, said);
     }
@@ -181,9 +170,7 @@ char *loop_as_json(int number, LessonOptions options, const char *presses) {
 }
 
 void loop_write(const Lesson *l, FILE *file) {
-    char course[SAID];
-    snprintf(
-        course, sizeof course,
+    const char *course = text_of(
         "%d steps, at the rate %g. With zero_grad the loss comes to %s; without it each step adds all old "
         "gradients, too: %s.",
         LOOP_STEPS, l->options.rate, show(lesson_losses(l)[LOOP_STEPS]),

@@ -53,14 +53,13 @@ AttentionMask masks_make(Lesson *l) {
 }
 
 const char *masks_say(const Lesson *l) {
-    static char text[400];
     const LessonOptions *o = &l->options;
-    snprintf(text, sizeof text, "%s%s%s",
-             o->lengths ? "`lengths` says how many keys are no padding, and the rest is hidden"
-                        : "`keep` has a 0 where a key is padding, and hides it",
-             o->causal ? "; the causal mask hides from each word the words after it" : "",
-             o->window ? "; `window` is added to the scores, and -infinity hides a key that is not "
-                         "next to the word"
-                       : "");
-    return text;
+    return text_of(
+        "%s%s%s",
+        o->lengths ? "`lengths` says how many keys are no padding, and the rest is hidden"
+                   : "`keep` has a 0 where a key is padding, and hides it",
+        o->causal ? "; the causal mask hides from each word the words after it" : "",
+        o->window ? "; `window` is added to the scores, and -infinity hides a key that is not "
+                    "next to the word"
+                  : "");
 }

@@ -4,9 +4,21 @@
 #include "tell.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const char *text_of(const char *format, ...) {
+    static char texts[16][1024];
+    static int next;
+    char *text = texts[next++ % 16];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof *texts, format, arguments);
+    va_end(arguments);
+    return text;
+}
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
@@ -41,7 +53,7 @@ static double write_number(Number n, int more, char text[32]) {
     return pow(10, floor(log10(fabs(x))) + 1 - n.digits - more);
 }
 
-static const char *show_number(Number n) {
+const char *show_number(Number n) {
     char *text = next_string();
     write_number(n, 0, text);
     return text;

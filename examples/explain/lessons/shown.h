@@ -13,6 +13,11 @@
 
 #include <stdint.h>
 
+#define TELLS(text, first) __attribute__((format(printf, text, first)))
+
+/* A text as printf makes it, of at most 1000 characters, valid for the next 15 calls. */
+TELLS(1, 2) const char *text_of(const char *format, ...);
+
 /* A number, and how it is printed: with so many decimals, or, if digits is not 0, so many digits.
  */
 typedef struct {
@@ -29,7 +34,7 @@ Number number(double number), number_with(double number, int decimals);
 
 const char *show_value(const char *name, int64_t i), *show_grad(const char *name, int64_t i);
 const char *show_part(const char *made, const char *input, int64_t i);
-const char *show(double number);
+const char *show(double number), *show_number(Number number);
 
 /* "2 x 1.476 = 2.952", "2 x 0.4 x 0.5 = 0.4", "1.5 - 2 = -0.5" */
 const char *show_product(Number a, Number b, Number y);

@@ -344,24 +344,18 @@ void say_first_backward(Lesson *l) {
         "unchanged: {}. Nothing goes to `T`: it is the goal, and the goal stays.");
 }
 
-static const char *after_colon(const char *equation) {
-    static char text[128];
-    snprintf(text, sizeof text, ": %.120s", equation);
-    return text;
-}
-
 const char *show_kept(const Lesson *l) {
     const int64_t i = largest_value("dropout(A)");
     const Number before = value_of("A", i), after = value_of("dropout(A)", i);
     const double factor = 1 / (1 - l->options.dropout);
-    return after.number == 0 ? "" : after_colon(show_scaled(factor, before, after));
+    return after.number == 0 ? "" : text_of(": %s", show_scaled(factor, before, after));
 }
 
 const char *show_kept_grad(const Lesson *l) {
     const int64_t i = largest_grad("A");
     const Number before = grad_of("dropout(A)", i), after = grad_of("A", i);
     const double factor = 1 / (1 - l->options.dropout);
-    return after.number == 0 ? "" : after_colon(show_scaled(factor, before, after));
+    return after.number == 0 ? "" : text_of(": %s", show_scaled(factor, before, after));
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

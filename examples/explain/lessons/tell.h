@@ -17,8 +17,6 @@
 #include "lesson.h"
 #include "shown.h"
 
-#define TELLS(text, first) __attribute__((format(printf, text, first)))
-
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* The data call it f3, s, b3.0, a3.0, twice, sgd: forward of line 3, the start, backward of line 3

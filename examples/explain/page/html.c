@@ -31,7 +31,7 @@ static void write_data(FILE *file, const char *json) {
 
 /* Four digits of base64 for three bytes, "=" in the place of those that are missing at the end. */
 static void write_base64(FILE *file, const unsigned char *bytes, size_t size) {
-    enum { LINE = 72 }; /* bytes */
+    enum { LINE = 768 }; /* bytes */
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < size; i += 3) {
         unsigned held = 0;
