@@ -385,6 +385,12 @@ async function guessed() {
     field.form.requestSubmit();
     expect($("#door h2").textContent.replace(/\s+/g, " ").startsWith("dA = dY V") && verdict() === "shown" && $("#terms").textContent.includes("You said") && /0 of \d+ rules written/.test(said()), `a right guess shows ${$("#door h2").textContent}, ${said()}`);
     press("h");
+    await go("#2/b2.0.2&hide");
+    const factor = $("#terms .guess input"), arrives = tablesIn(picture).find(view => !view.isMain);
+    factor.value = String(arrives.numbers[Number(defaultKey().split(".")[1])]);
+    factor.form.requestSubmit();
+    expect($("#terms .said").textContent === "Not yet. That is the number of dZ.", `a number that arrives is said to be ${$("#terms .said").textContent}`);
+    press("h");
     forgetKept();
 }
 

@@ -39,5 +39,6 @@ SABOTAGE = {
     'a row is higher where it has a box': lambda s: s.replace('.boxed:not(.saving) #rule-title,', '.boxed { padding-bottom: 9px !important; } .boxed:not(.saving) #rule-title,'),
     'the bar has another command': lambda s: s.replace('html:not(.present) :is(#exit, #tape) { display: none; }', 'html:not(.present) #exit { display: none; }'),
     'Share does not present': lambda s: s.replace('() => present(), { id: "present" }', '() => {}, { id: "present" }'),
+    'a guess has no reason': lambda s: s.replace('judge(guess, view.numbers[i], isClose, others)', 'judge(guess, view.numbers[i], isClose)'),
     'a guess shows nothing': lambda s: s.replace('const open = () => (isRule ? giveUp() : show([key]))', 'const open = () => show([key])').replace('open = () => (isRule ? giveUp() : show([key]));', 'open = () => show([key]);'),
 }

@@ -40,6 +40,7 @@ def sabotages():
         'every answer is right': ("content", lambda s: s.replace('const { isRight, words } = check()', 'const { isRight = true, words } = { ...check(), isRight: true }')),
         'a cell cannot be said to be 0': ("content", lambda s: s.replace('if (!picks.delete(key)) picks.add(key);', '')),
         'abc is only wrong': ("content", lambda s: s.replace('refused: "That is no number."', 'refused: "Not yet."')),
+        'a wrong number has no reason': ("content", lambda s: s.replace('words: reasonOf(wrong, isClose) || (', 'words: (')),
         'an empty answer is only wrong': ("content", lambda s: s.replace('refused: "Enter a number first."', 'refused: "Not yet."')),
         'an answer vanishes': ("content", lambda s: s.replace('(state.lesson.forms[n] ??= newQuestion(question, n))', 'newQuestion(question, n)')),
         'what is to be predicted is shown': ("content", lambda s: s.replace('view.isMain && canPredict(step)', 'false')),

@@ -344,6 +344,10 @@ async function answer(number, { kind, right, wrong, id }, n) {
         pick("abc");
         expect(result().includes("no number"), kind + ": abc is only wrong");
     }
+    for (const { value, why } of state.lesson.questions[n].wrong || []) {
+        pick(kind === "count" ? String(value) : value.toFixed(3));
+        expect(marked() === "wrong" && result().replace(/\s/g, "").includes(el("p", {}, prose(why)).textContent.replace(/\s/g, "")), `${where()}, question ${n + 1}: ${value} says ${result()}`);
+    }
     pick(wrong);
     seen.push(marked());
     button("hint").click();

@@ -4,6 +4,7 @@
 
 #include "../page/json.h"
 #include "../page/recording.h"
+#include "foreseen.h"
 #include "sgd.h"
 
 #include <inttypes.h>
@@ -382,8 +383,10 @@ void ask_number(Lesson *l, Step at, const char *tensor, const char *part, int64_
     va_start(arguments, ask);
     begin_question(l, at, "number", hint, ask, arguments);
     va_end(arguments);
-    fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64 "}", data_number(x), part,
+    fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64, data_number(x), part,
             index);
+    foreseen_write_number(l, at, x, is_grad, index);
+    putc('}', l->json);
 }
 
 static bool any_zero_gradient(const Tensor *x) {
@@ -408,7 +411,9 @@ void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *
     va_start(arguments, ask);
     begin_question(l, at, "count", hint, ask, arguments);
     va_end(arguments);
-    fprintf(l->json, ",\"line\":%d,\"input\":%d,\"index\":%" PRId64 "}", at.line, at.input, index);
+    fprintf(l->json, ",\"line\":%d,\"input\":%d,\"index\":%" PRId64, at.line, at.input, index);
+    foreseen_write_count(l, at, index);
+    putc('}', l->json);
 }
 
 void ask_choice(Lesson *l, Step at, const char *const *options, int answer, const char *why,

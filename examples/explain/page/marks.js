@@ -171,13 +171,20 @@ function revealStep() {
     return true;
 }
 
-/* How near a guess is. The gap is said, so that a reader learns from it. */
-function judge(guess, x) {
-    const isClose = y => Math.abs(guess - y) <= Math.max(0.006, 0.015 * Math.abs(y));
-    if (isClose(x)) return { right: true, words: "Right." };
-    if (isClose(-x)) return { words: "The size is right, the sign is not." };
-    if (isClose(2 * x) || isClose(x / 2)) return { words: "Off by a factor of 2." };
-    return { words: x !== 0 && Math.sign(guess) !== Math.sign(x) ? "Not yet: look at the sign." : "Not yet." };
+/* Why a number is taken for the answer: {value, why} (foreseen.h); isClose(y): y is meant. */
+function reasonOf(wrong = [], isClose) {
+    const found = wrong.find(({ value }) => isClose(value));
+    return found && ["Not yet. ", prose(found.why)];
+}
+
+/* What is said of a guess for x. */
+function judge(guess, x, isClose, wrong) {
+    if (isClose(x)) return { isRight: true, words: "Right." };
+    return { isRight: false, words: reasonOf(wrong, isClose) || (Math.abs(x) <= 0.001 ? "Not yet."
+        : isClose(-x) ? "The size is right, the sign is not."
+        : isClose(x / 2) ? "Not yet: the answer is twice your number."
+        : isClose(2 * x) ? "Not yet: the answer is half of your number."
+        : guess * x < 0 ? "Not yet: look at the sign." : "Not yet.") };
 }
 
 /* The field in the line of terms for a number that is hidden: of a rule that is to be found it shows the step. At a step with a
@@ -187,10 +194,13 @@ function guessField(view, i) {
     const input = numberField("your guess"), open = () => (isRule ? giveUp() : show([key]));
     const check = event => {
         event.preventDefault();
-        const { x: guess, refused } = typedNumber(input), { right, words } = refused ? { words: refused } : judge(guess, view.numbers[i]);
-        said.textContent = words;
-        if (!refused) state.guessed = right ? { key, words: `You said ${input.value.trim()}.` } : { key, guess };
-        if (right) open();
+        const { x: guess, refused } = typedNumber(input), isClose = y => Math.abs(guess - y) <= Math.max(0.006, 0.015 * Math.abs(y));
+        const others = tablesIn(picture).filter(each => each !== view && each.numbers.length === view.numbers.length)
+            .map(each => ({ value: each.numbers[i], why: `That is the number of \`${each.name}\`.` }));
+        const { isRight, words } = refused ? { words: refused } : judge(guess, view.numbers[i], isClose, others);
+        fill(said, words);
+        if (!refused) state.guessed = isRight ? { key, words: `You said ${input.value.trim()}.` } : { key, guess };
+        if (isRight) open();
     };
     return el("form", { class: "guess", onsubmit: check }, (isRule || questionsNow().length === 0) && [input, el("button", {}, "check")],
         !state.hint && !isNudging() && !isRule && button("show the terms", () => {

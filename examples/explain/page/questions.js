@@ -131,16 +131,12 @@ function numberKind(label, judgeNumber) {
 
 const questionKinds = {
     /* Predict a number: its cell is hidden until then. */
-    number({ tensor, part, index }) {
+    number({ tensor, part, index, wrong }) {
         const t = state.lesson.tape.tensors[tensor], of = part === "grad" ? "g" : "v", x = t[part][index];
         const judgeNumber = (guess, text) => {
             const fewest = fewestDecimals(of, t), isClose = y =>
                 Math.abs(guess - y) <= Math.max(0.0005, 0.01 * Math.abs(y)) || isRounding(text, guess, y, fewest);
-            if (isClose(x)) return { isRight: true, words: "Right." };
-            if (Math.abs(x) > 0.001 && isClose(-x)) return notYet("The size is right, the sign is not.");
-            if (Math.abs(x) > 0.001 && isClose(x / 2)) return notYet("Not yet: the answer is twice your number.");
-            if (Math.abs(x) > 0.001 && isClose(2 * x)) return notYet("Not yet: the answer is half of your number.");
-            return notYet("Not yet.");
+            return judge(guess, x, isClose, wrong);
         };
         return { ...numberKind("your prediction", judgeNumber), reveal: () => [[numberName(of, t, index), ` is ${bare(x)}.`]] };
     },
@@ -169,7 +165,8 @@ const questionKinds = {
     count(question) {
         const { line, reached } = termsCounted(question), wanted = reached.length;
         return {
-            ...numberKind("how many terms", guess => (guess === wanted ? { isRight: true, words: "Right." } : notYet("Not yet."))),
+            ...numberKind("how many terms", guess => (guess === wanted ? { isRight: true, words: "Right." }
+                : notYet(reasonOf(question.wrong, y => guess === y) || "Not yet."))),
             reveal: () => [[`${wanted} terms, one from each of `,
                 listed(reached.slice(0, MOST_TERMS).map(j => numberName("v", line.result, j))), wanted > MOST_TERMS && ", …"]],
         };

@@ -1012,6 +1012,130 @@ LOOP_TEST(questions_have_answers, CASES) {
     close_case();
 }
 
+/* What comes from the line that made `made`, of the gradient that a question asks for. */
+static double part_of_answer(const Json *question, const char *made) {
+    const int64_t t = json_integer(question, "tensor", -1);
+    for (const Json *line = lines->first; line; line = line->next) {
+        if (strcmp(name_of(tensor_at(json_get(line, "out"))), made) != 0) continue;
+        const Json *in = json_get(line, "in")->first, *part = json_get(line, "backward")->first;
+        for (; in; in = in->next, part = part->next)
+            if (in->number == (double)t)
+                return json_number(
+                    json_at(json_get(part, "dx"), json_integer(question, "index", -1)));
+    }
+    return (double)NAN;
+}
+
+/* The terms of the number that a question asks for, without zeros: dy times J of the part that its
+ * step makes, or, forward, weights times a column of values. Returns how many there are. */
+static int terms_of_answer(const Json *question, double terms[32]) {
+    const char *at = json_text(question, "at", "");
+    const int64_t i = json_integer(question, "index", -1);
+    int line = 0, input = 0, count = 0;
+    if (sscanf(at, "b%d.%d", &line, &input) == 2) {
+        const Json *made = json_at(lines, line);
+        const Json *dy = json_get(tensor_at(json_get(made, "out")), "grad");
+        const Json *part = json_at(json_get(made, "backward"), input);
+        for (int64_t j = 0; j < dy->count; j++) {
+            const double term = json_number(json_at(dy, j)) * jacobian(part, j, i);
+            if (term != 0) terms[count++] = term;
+        }
+    } else if (sscanf(at, "f%d", &line) == 1) {
+        const Json *A = find("A");
+        const Json *V = find("V");
+        const int64_t K =
+            V ? json_get(A, "value")->count / json_at(json_get(A, "shape"), 0)->number : 0;
+        const int64_t C = V ? json_get(V, "value")->count / K : 1;
+        for (int64_t k = 0; k < K; k++)
+            terms[count++] = value(A, i / C * K + k) * value(V, k * C + i % C);
+    }
+    return count;
+}
+
+static const char *const sayings[] = {
+    "The last of %d terms",    "The first of %d terms", "Some of the %d terms",
+    "The part from `%31[^`]`", "That is what comes",    "That is what arrives",
+    "of another head.",        "of another row.",       "of another column.",
+    "numbers: which of them",  "rows: a term",          "columns: a term"};
+enum { SAYINGS = sizeof sayings / sizeof *sayings };
+
+/* Which of them this is. */
+static int saying_of(const char *why) {
+    for (int s = 0; s < SAYINGS; s++) {
+        char start[64];
+        snprintf(start, sizeof start, "%.*s", (int)strcspn(sayings[s], "%"), sayings[s]);
+        if (strstr(why, start)) return s;
+    }
+    ck_abort_msg("%s", why);
+    return -1;
+}
+
+static double number_beside(const Json *question, int panels, int rows, int columns) {
+    const Json *t = tensor_at(json_get(question, "tensor"));
+    const Json *shape = json_get(t, "shape");
+    const int64_t d = shape->count, C = (int64_t)json_at(shape, d - 1)->number;
+    const int64_t R = d > 1 ? (int64_t)json_at(shape, d - 2)->number : 1;
+    const Json *numbers = json_get(t, json_text(question, "part", ""));
+    const int64_t i = json_integer(question, "index", -1), P = numbers->count / R / C;
+    const int64_t p = (i / (R * C) + panels) % P, r = (i / C + rows) % R, c = (i + columns) % C;
+    return json_number(json_at(numbers, (p * R + r) * C + c));
+}
+
+/* What a wrong number has to be, by what is said of it. */
+static double foreseen(const Json *question, const char *why) {
+    double terms[32], all = 0;
+    char made[32] = "";
+    int line = 0;
+    const int count = terms_of_answer(question, terms);
+    for (int i = 0; i < count; i++) all += fabs(terms[i]);
+    sscanf(strchr(why, '`') ? strchr(why, '`') : "", "`%31[^`]`", made);
+    sscanf(json_text(question, "at", ""), "b%d", &line);
+    const Json *y = tensor_at(json_get(json_at(lines, line), "out"));
+    const Json *shape = json_get(y, "shape");
+    switch (saying_of(why)) {
+    case 0: return answer_of(question) - terms[count - 1];
+    case 1: return answer_of(question) - terms[0];
+    case 2: return all;
+    case 3: return answer_of(question) - part_of_answer(question, made);
+    case 4: return part_of_answer(question, made);
+    case 5: return grad(y, json_integer(question, "index", -1));
+    case 6: return number_beside(question, 1, 0, 0);
+    case 7: return number_beside(question, 0, 1, 0);
+    case 8: return number_beside(question, 0, 0, 1);
+    case 9: return (double)json_get(y, "value")->count;
+    case 10: return json_at(shape, shape->count - 2)->number;
+    default: return json_at(shape, shape->count - 1)->number;
+    }
+}
+
+/* Numbers that a reader may take for the answer, at ten seeds: each is what its reason says, and
+ * none is the answer. Every reason occurs. */
+TEST(wrong_numbers_have_reasons) {
+    bool seen[SAYINGS] = {false};
+    for (int run = 0; run < 10 * (PARTS + 1); run++) {
+        const int part = run % (PARTS + 1) < PARTS ? run % (PARTS + 1) : LESSON_2;
+        LessonOptions options = own_options(part);
+        options.seed = 1 + run / (PARTS + 1);
+        if (run % (PARTS + 1) == PARTS) options.keys = 2; /* dY is as large as A */
+        open_lesson(cases[part].number, options);
+        for (const Json *q = questions->first; q; q = q->next) {
+            const Json *wrong = json_first(q, "wrong");
+            ck_assert_int_le(wrong ? json_get(q, "wrong")->count : 0, 3);
+            for (; wrong; wrong = wrong->next) {
+                const double x = json_number(json_get(wrong, "value"));
+                const char *why = json_text(wrong, "why", "");
+                ck_assert_msg(fabs(x - answer_of(q)) > 0.006, "lesson %d, seed %d: %s is right",
+                              lesson.number, (int)options.seed, why);
+                expect_near(why, x, foreseen(q, why), 1e-5 * fmax(1, fabs(x)));
+                expect_names(why);
+                seen[saying_of(why)] = true;
+            }
+        }
+        close_case();
+    }
+    for (int s = 0; s < SAYINGS; s++) ck_assert_msg(seen[s], "never said: %s", sayings[s]);
+}
+
 static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
 
 /* The right option of question q. */
