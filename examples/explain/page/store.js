@@ -57,8 +57,8 @@ const forget = (lesson, first) => keep(lesson, keptAt(lesson, first).map(([place
 
 /* The same questions about the same numbers, whatever the learning rate is. (A recorded number and the one that is computed here
  * may differ in the last digit.) */
-function printOf({ questions, tape: { tensors } }) {
-    const text = JSON.stringify([questions, tensors.map(({ value, grad = [] }) => [...value, ...grad].map(x => Number(x).toPrecision(6)))]);
+function printOf({ questions = [], tape: { tensors } }) {
+    const text = JSON.stringify([questions.map(({ ask }) => ask), tensors.map(({ value, grad = [] }) => [...value, ...grad].map(x => Number(x).toPrecision(6)))]);
     let print = 0;
     for (let i = 0; i < text.length; i++) print = (31 * print + text.charCodeAt(i)) | 0;
     return (print >>> 0).toString(36) + " ";
