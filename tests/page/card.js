@@ -96,6 +96,7 @@ function expectCard(what, answers) {
     if (!keep) return;
     for (const { typeset } of answers) expect(keep.textContent.includes(typeset), `${what} has no ${typeset}`);
     expect(rows.every(row => row.lastChild.textContent.length > 5), `${what}: a rule has no reason`);
+    expect($("#words").textContent.includes("2/n E") && $("#words").textContent.includes("In papers: P for A") === !!state.lesson.letters, `${what} has no letters of papers`);
     lookInside(what);
     const bottom = keep.getBoundingClientRect().bottom + scrollY;
     expect(innerWidth < 1100 || bottom <= innerHeight, `${what} ends at ${bottom} of ${innerHeight}`);

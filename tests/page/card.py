@@ -13,6 +13,7 @@ SABOTAGE = {
     'what was typed is lost': lambda s: s.replace('if (line) drafts.set(line.key, text.value);', ''),
     'a card is not kept': lambda s: s.replace('localStorage.setItem(', 'void ('),
     'a refused store stops the page': lambda s: s.replace('} catch {\n        isStoreRefused = true;\n    }', '} finally {}'),
+    'a card has no letters of papers': lambda s: s.replace('el("p", { class: "text small" }, drawLetters(state.lesson)), ', ''),
     'a card has no reasons': lambda s: s.replace('&& prose(line.why)', '&& ""'),
     'the lesson is printed with its card': lambda s: s.replace('if (printed === "card") return', 'if (printed === "x") return'),
     'a card is saved with its tape': lambda s: s.replace('const down = !isOfCard && ', 'const down = '),

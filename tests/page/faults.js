@@ -91,6 +91,7 @@ const parts = {
         expect(tables.length === 4 && new Set(tables.map(each => Math.round(box(each).top / 40))).size === 1, "the rule of softmax falls apart");
         expect(seen("#bar #b-help").length === 1, "a class has no help");
         $("#b-help").click();
+        expect($("#letters").textContent.includes("2/n E"), `the help says ${$("#letters").textContent}`);
         expect($("#help").open && parseFloat(getComputedStyle($("#help p")).fontSize) > 17, "the help is small, or has no button");
         $("#help").close();
         expect(seen("#rule-text").length === 1 && parseFloat(getComputedStyle($("#rule-text")).fontSize) > 17, "the box for a rule is small, or is not there");

@@ -137,6 +137,7 @@ def sabotages():
         'a bar has another length': ("touch", lambda s: s.replace('w = Math.abs(far(x));', 'w = 40;')),
         'a mark predicts nothing': ("touch", lambda s: s.replace('50 + far(predicted)', '50 + far(x)')),
         'a line of a nudge is not right as it is printed': ("touch", lambda s: s.replace('.find(isRight) || [3, 3]', '.find(isRight) && [2, 3]')),
+        'the rule has no letters of papers': ("touch", lambda s: s.replace('isOfWeights(step) && !isHidden && state.lesson.letters', 'false')),
         'a slider keeps the arrows': ("touch", lambda s: s.replace('addEventListener("pointerup", letGo);', '')),
         'back leads past the looks': ("touch", lambda s: s.replace('const stepBack = () => lookBack() ||', 'const stepBack = () =>')),
         'the lines of softmax are those of another number': ("touch", lambda s: s.replace('algebra: row.algebra || step.algebra', 'algebra: step.algebra')),

@@ -98,6 +98,7 @@ async function looks(name, { id, part: { tensor }, look, most }) {
     lookFit();
     press("ArrowRight");
     expect(where() === `${at}.4` && pressed() === "3 the rule" && $("#step .tab.main .c"), `${where()}: the rule does not follow`);
+    expect($("#words").textContent.includes("In papers: P for A") === !!state.lesson.letters, `${where()}: the letters of papers`);
     const [, second] = all(".looks button");
     second.focus();
     second.click();

@@ -528,6 +528,21 @@ static void write_card(Lesson *l) {
     putc(']', l->json);
 }
 
+/* "letters": what papers call the weights, the scores and the output, unless the lesson does. */
+static void write_letters(const Lesson *l) {
+    char text[TEXT], scores[64] = "";
+    TapeLine line = {0};
+    const char *weights = lesson_weights(l);
+    int i = 0;
+    while (tape_line(i, &line) && !(line.n_in == 2 && strcmp(line.in[0]->name, weights) == 0)) i++;
+    if (!tape_line(i, &line) || tensor_on_tape("P")) return;
+    if (tensor_on_tape(lesson_scores(l)) && strcmp(lesson_scores(l), "S") != 0)
+        snprintf(scores, sizeof scores, ", `S` for `%s`", lesson_short_name(l, lesson_scores(l)));
+    snprintf(text, sizeof text, "In papers: `P` for `A`%s, `dO` for `d%s`.", scores,
+             lesson_short_name(l, line.out->name));
+    json_write_member(l->json, "letters", text);
+}
+
 void tell_write_names(Lesson *l) {
     const LessonOptions *o = &l->options;
     int64_t most = o->tokens > o->keys ? o->tokens : o->keys;
@@ -537,6 +552,7 @@ void tell_write_names(Lesson *l) {
     write_fold(l);
     data_write_transposed(l->json);
     write_short(l);
+    write_letters(l);
     write_keys(l);
     write_card(l);
 }

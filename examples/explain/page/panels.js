@@ -49,6 +49,7 @@ function present(on = !isPresenting()) {
 
 function openHelp() {
     fill(byId("language"), drawLanguage());
+    fill(byId("letters"), drawLetters(state.lesson));
     byId("help").showModal();
 }
 

@@ -97,7 +97,7 @@ function drawWordsOfCard(box, step) {
     fill(box, el("p", { class: "text" }, task),
         !isWhole && el("details", { class: "others" }, el("summary", {}, "how to write it"), el("p", { class: "text small" },
             "@ is the product of tables, and may be left out: A B; * goes number by number, ' transposes, sum(x) adds up each row, sum0(x) all rows, " +
-            "sum(sum(x)') each table; √d, or sqrt(d), is a root.")), drawEnd());
+            "sum(sum(x)') each table; √d, or sqrt(d), is a root.")), el("p", { class: "text small" }, drawLetters(state.lesson)), drawEnd());
     byId("below").classList.remove("asks");
 }
 

@@ -26,6 +26,7 @@ function drawWords() {
         : tellsSecret(text) ? sentenceOf(step) : text;
     fill(box, drawSkipped(),
         isWrong(planted) ? drawWordsOfWrong(step, planted) : el("p", { class: "text" }, prose(words)),
+        isOfWeights(step) && !isHidden && state.lesson.letters && el("p", { class: "text small" }, prose(state.lesson.letters)),
         step.check === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
         !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
@@ -39,6 +40,9 @@ function drawWordsOfNudge(box, { nudge: { says } }) {
         asks && drawQuestions(), drawEnd());
     byId("below").classList.toggle("asks", asks);
 }
+
+/* The letters of papers, for those of this lesson (tell.h). */
+const drawLetters = lesson => [lesson?.letters && [prose(lesson.letters), " "], prose("A loss that is a mean divides by n: then `dY` = 2/n `E`.")];
 
 /* What the bet of the cover came to, at the step that settles it. */
 function drawVerdict(step) {

@@ -1136,6 +1136,22 @@ TEST(wrong_numbers_have_reasons) {
     for (int s = 0; s < SAYINGS; s++) ck_assert_msg(seen[s], "never said: %s", sayings[s]);
 }
 
+/* Flash attention's letters: S are the scores that softmax reads, P its weights, O their means. */
+LOOP_TEST(letters_of_papers, PARTS) {
+    static const char *const letters[PARTS] = {
+        "In papers: `P` for `A`, `dO` for `dY`.",
+        "In papers: `P` for `A`, `S` for `Z`, `dO` for `dY`.",
+        "In papers: `P` for `A`, `S` for `Z`, `dO` for `dY`.",
+        "In papers: `P` for `A`, `S` for `Z`, `dO` for `dY_A`.",
+        "In papers: `P` for `A`, `S` for `Z`, `dO` for `dY`.",
+        "In papers: `P` for `A`, `S` for `Z`, `dO` for `dY_h`.",
+        "", /* its P is what relu reads */
+    };
+    open_case(_i);
+    ck_assert_str_eq(json_text(tree, "letters", ""), letters[_i]);
+    close_case();
+}
+
 static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
 
 /* The right option of question q. */
