@@ -26,7 +26,7 @@ function worksheet(number, kind) {
         });
         expect(boxes.length <= 48, `${step}: ${boxes.length} boxes`);
     });
-    expect(steps.size === sheets.length, `lesson ${number}: a step twice`);
+    expect(steps.size === sheets.length && !$("#paper .algebra"), `lesson ${number}: a step twice, or lines that tell its result`);
     clearPaper();
     return steps;
 }
@@ -47,6 +47,9 @@ async function printedLesson(number) {
     for (const asked of all("#paper .sheet .asked:not(.asked ~ .asked)"))
         expect(asked.previousElementSibling?.matches("h2"), `lesson ${number}: a question is printed under its answer`);
     expect(!(state.lesson.questions || []).length || $("#paper .asked"), `lesson ${number}: no question is printed`);
+    const lines = shownSteps(state.lesson).map(n => state.lesson.steps[n]).filter(({ algebra }) => algebra), printedLines = all("#paper .algebra");
+    expect(printedLines.length === lines.length, `lesson ${number}: ${printedLines.length} of ${lines.length} rules have their lines of algebra on paper`);
+    lines.forEach(({ algebra }, n) => lookAlgebra(printedLines[n], algebra));
     clearPaper();
 }
 

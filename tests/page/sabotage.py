@@ -188,6 +188,8 @@ def sabotages():
         'an answer is that of another row': ("class", lambda s: s.replace('.filter(r => (onlyRow ?? r) === r)', '.filter(r => !onlyRow || r === 0)')),
         'a question is printed under its answer': ("class", lambda s: s.replace('!isWorksheet && asked, words', 'words').replace('isWorksheet && asked);', 'asked);')),
         'a worksheet of six pages': ("class", lambda s: s.replace('printed === "worksheet" ? all.filter', 'false ? all.filter')),
+        'a printed rule has no algebra': ("class", lambda s: s.replace('!isOpen && step.algebra && drawAlgebra', 'false && drawAlgebra')),
+        'a worksheet has the algebra': ("class", lambda s: s.replace('!isWorksheet && !isOpen && step.algebra', '!isOpen && step.algebra')),
         'a worksheet leaves a question out': ("class", lambda s: s.replace('isWanted = n => asksAt(steps[n]) || ', 'isWanted = n => ')),
         'a file is said to be on the web': ("class", lambda s: s.replace('location.protocol === "file:"', 'location.protocol === "http:"')),
         'all steps cannot be printed': ("class", lambda s: s.replace('all.checked ? "worksheet of all steps"', 'false ? "worksheet of all steps"')),

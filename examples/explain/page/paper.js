@@ -1,7 +1,8 @@
 /* paper.js - the lesson on paper: all steps with their numbers; or a worksheet of some steps. It gives what a step starts from,
  * also where a step before computed it, so that no slip runs on; the result is empty. Questions have their options, and the
- * answers have a page of their own; in the printed lesson a question stands above what answers it. Where answers are hidden the
- * rules that are not written are left out; the answers of the worksheet have them. */
+ * answers have a page of their own; in the printed lesson a question stands above what answers it, and a rule has the lines of
+ * algebra that lead to it. Where answers are hidden the rules that are not written are left out; the answers of the worksheet
+ * have them. */
 "use strict";
 
 const PAPER = 690; /* pixels across */
@@ -84,7 +85,8 @@ function drawSheet(n, isWorksheet) {
         question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option))))));
     const sheet = el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)),
         el("h2", {}, rule, isOne && `, ${panelName(main.t, panels[0])}`,
-            row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), !isWorksheet && asked, words && el("p", {}, words), isSgd(step) && drawCurve(), tables,
+            row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), !isWorksheet && asked, words && el("p", {}, words),
+        !isWorksheet && !isOpen && step.algebra && drawAlgebra(step.algebra), isSgd(step) && drawCurve(), tables,
         isLoop(step) && !isWorksheet && [el("p", {}, prose(loopOnPaper(state.lesson).says)), drawLoopCurves(state.lesson), el("p", {}, prose(state.lesson.loop.course))],
         isWorksheet && el("p", { class: "working" }),
         isWorksheet && asked);
