@@ -93,7 +93,7 @@ function readLine(cell, line) {
 
 /* A question hides the table, or the terms, that it asks about, until it is answered or revealed. */
 function reveal() {
-    const form = $("form.zeros, form.count"), isZeros = form?.matches(".zeros"), cells = () => all("#step .tab.main .c");
+    const form = $("form.zeros, form.count"), isZeros = form?.matches(".zeros"), cells = () => all("#step .tab:is(.main, .small) .c");
     const isHidden = () => (isZeros ? cells().every(cell => cell.textContent === "?") : !$("#terms .fac"));
     if (!form || form.querySelector(".result").textContent) return;
     expect(isHidden(), where() + ": the answer to the question is shown");

@@ -1,8 +1,9 @@
 /* marks.js - what a step says of numbers that are wrong, and of those that are still to be found. A rule of backward that a
  * reader has put in the place of the right one ("planted", see live.h) marks the numbers that differ. Under "hide answers" what
  * a step computes is hidden until it is guessed or shown, and its rule until it is written (door.js); a question hides what it
- * asks for, too: a number, a table whose zeros are to be found, a sum whose terms are to be counted. A hidden number stands
- * nowhere: not in cells, titles, the picture of the tape, or words. The numbers of a planted rule are there to be looked at. */
+ * asks for, too: a number, a table whose zeros are to be found and the one of 1 or 0 beside it, a sum whose terms are to be
+ * counted. A hidden number stands nowhere: not in cells, titles, the picture of the tape, or words. The numbers of a planted
+ * rule are there to be looked at. */
 "use strict";
 
 const hasRules = ({ rule, planted = [] }) => !!rule || planted.length > 0;
@@ -124,6 +125,7 @@ const canPredict = step => state.hide && !!step.unit && step.kind !== "start" &&
 function isSecret(view, i) {
     const key = view.key(i), step = stepNow();
     if (state.printing) return state.printing === "worksheet" && !!view.isMain;
+    if (isAskedAll() && view.isSmall) return true; /* a table of 1 or 0 has its zeros where the gradient has them */
     if (/^[mjq]/.test(key) || isShown(key)) return false;
     return isAskedFor(key) || (view.isMain && canPredict(step));
 }
