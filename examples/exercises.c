@@ -167,8 +167,7 @@ static bool has_attention(void) {
     bool written = submission_refusal(submission, "attention.c", sentence, sizeof sentence);
     snprintf(path, sizeof path, "%.4000s/attention.c", submission);
     for (int i = 0; exercise_at(i) && !written; i++)
-        if (exercise_at(i)->file)
-            written = submission_look(path, exercise_at(i)->function) == SUBMISSION_WRITTEN;
+        if (exercise_at(i)->file) written = submission_is_written(path, exercise_at(i)->function);
     return written;
 }
 

@@ -82,10 +82,12 @@ typedef struct Random Random;
 
 typedef struct {
     int number;
-    const char *letter;   /* "b": exercise 7b comes after 7; NULL: there is none */
-    const char *name;     /* "softmax": the file is 04_softmax.c */
-    const char *function; /* "softmax_backward" */
-    const char *file;     /* "attention", if the function is one of several in a file; else NULL */
+    const char *letter;    /* "b": exercise 7b comes after 7; NULL: there is none */
+    const char *name;      /* "softmax": the file is 04_softmax.c */
+    const char *function;  /* "softmax_backward" */
+    const char *prototype; /* "(int n, double dx[n], ...)", */
+    const char *arguments; /* and of a call: "size[0], array[0], ..." */
+    const char *file;      /* "attention", if the function is one of several in a file; else NULL */
     const char *asks[MOST_ARRAYS]; /* of an output that nothing explains, by its number; or NULL */
     Parameter parameter[MOST_PARAMETERS];
     const char *dy;      /* the parameter that is the gradient of the result; NULL: no vjp */

@@ -12,7 +12,6 @@
 #if __has_include(<link.h>)
 #include <link.h>
 #endif
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -376,94 +375,42 @@ int64_t place_static_bytes(const Place *place, const Exercise *e) {
 
 /* ---- the kit --------------------------------------------------------------------------------- */
 
-typedef struct {
-    char text[2048];
-    size_t length;
-} Line;
-
-__attribute__((format(printf, 2, 3))) static void append(Line *line, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    if (line->length < sizeof line->text)
-        line->length += (size_t)vsnprintf(line->text + line->length,
-                                          sizeof line->text - line->length, format, arguments);
-    va_end(arguments);
-}
-
-/* "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n])" */
-static void append_prototype(Line *line, const Exercise *e) {
-    append(line, "void %s(", e->function);
-    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
-        append(line, "%s", p > e->parameter ? ", " : "");
-        if (p->kind == SIZE || p->kind == DOUBLE) {
-            append(line, "%s %s", p->kind == SIZE ? "int" : "double", p->name);
-            continue;
-        }
-        append(line, "%s%s %s", is_output(p) ? "" : "const ", p->kind == MASK ? "bool" : "double",
-               p->name);
-        if (p->rows) append(line, "[%s]", p->rows);
-        append(line, "[%s]", p->columns);
-    }
-    append(line, ")");
-}
-
-/* "softmax_backward(size[0], array[0], array[1], array[2])" */
-static void append_call(Line *line, const Exercise *e) {
-    int sizes = 0, numbers = 0, arrays = 0;
-    append(line, "%s(", e->function);
-    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
-        append(line, "%s", p > e->parameter ? ", " : "");
-        if (p->kind == SIZE) append(line, "size[%d]", sizes++);
-        else if (p->kind == DOUBLE) append(line, "number[%d]", numbers++);
-        else append(line, "array[%d]", arrays++);
-    }
-    append(line, ")");
-}
-
 static bool is_there(const char *path) {
     struct stat status;
     return stat(path, &status) == 0;
 }
 
-/* Makes NAME.h with the prototype, which a student's file is compiled with, and NAME.c. */
+/* Makes NAME.h with the prototype, which a student's file is compiled with, and NAME.c. Of
+ * attention.c the function in NAME.h is one of right.o, which calls the student's. */
 bool place_prepare(const Place *place, const Exercise *e) {
-    char file[80], path[PATH_SIZE];
-    Line head = {.length = 0}, line = {.length = 0};
-    const char *name = exercise_file(e);
+    static const char call[] = "(const int *size, const double *number, void *const *array)";
+    const char *name = exercise_file(e), *right = e->file ? "tapehead_" : "";
+    char file[80], path[PATH_SIZE], text[2048];
     place_path(place, objects, name, ".o", path);
     if (is_there(path)) return true;
-    if (e->file) return scratch_prepare(place, e);
-    append(&head, "#pragma once\n#include \"exercises.h\"\n");
-    append_prototype(&head, e);
-    append(&head, ";\n");
-    append(&line,
-           "#include \"%s.h\"\n"
-           "void tapehead_call(const int *size, const double *number, void *const *array);\n"
-           "void tapehead_call(const int *size, const double *number, void *const *array) {\n"
-           "    (void)number;\n    ",
-           name);
-    append_call(&line, e);
-    append(&line, ";\n}\n");
     snprintf(file, sizeof file, "%s.h", name);
-    if (head.length >= sizeof head.text || !write_text(place, file, head.text)) return false;
+    snprintf(text, sizeof text, "#pragma once\n#include \"exercises.h\"\nvoid %s%s%s;\n", right,
+             e->function, e->prototype);
+    if (!write_text(place, file, text)) return false;
     snprintf(file, sizeof file, "%s.c", name);
-    return line.length < sizeof line.text && write_text(place, file, line.text) &&
-           place_compile_kit(place, kit, name);
+    snprintf(text, sizeof text,
+             "#include \"%s.h\"\nvoid tapehead_call%s;\nvoid tapehead_call%s {\n"
+             "    (void)number;\n    %s%s(%s);\n}\n",
+             name, call, call, right, e->function, e->arguments);
+    return write_text(place, file, text) && place_compile_kit(place, kit, name);
 }
 
 bool place_can_compile(const Place *place, const Exercise *e) {
-    char name[64], text[80], path[PATH_SIZE], file[PATH_SIZE], messages[1024], label[LABEL_SIZE];
-    Line line = {.length = 0};
+    char name[64], file[80], text[2048], path[PATH_SIZE], messages[1024], label[LABEL_SIZE];
     exercise_label(e, label);
     snprintf(name, sizeof name, "control_%s", label); /* other threads have other ones */
-    snprintf(text, sizeof text, "%s.c", name);
-    append(&line, "#include <stdbool.h>\n");
-    append_prototype(&line, e);
-    append(&line, " {}\n");
+    snprintf(file, sizeof file, "%s.c", name);
+    snprintf(text, sizeof text, "#include <stdbool.h>\nvoid %s%s {}\n", e->function,
+             e->file ? "(void)" : e->prototype);
     if (!process_make_folder_in(place->folder, name, true, path, sizeof path)) return false;
-    if (!write_text(place, text, line.text)) return false;
-    near_path(kit, text, "", file);
-    return process_succeeded(make_program(place, e, file, name, messages, sizeof messages));
+    if (!write_text(place, file, text)) return false;
+    near_path(kit, file, "", path);
+    return process_succeeded(make_program(place, e, path, name, messages, sizeof messages));
 }
 
 const char *text_named(const char *name) {

@@ -63,16 +63,10 @@ static void cut(char *text, const char *all_but) {
     }
 }
 
-/* A text of which all functions give way to others of their name. */
-static char *weak(const char *text) {
-    enum { PRAGMAS = 4096 };
-    const size_t size = strlen(text) + PRAGMAS;
-    char *whole = malloc(size);
-    size_t at = 0;
-    for (int i = 0; i < SCRATCH + COMPLETE && whole; i++)
-        at += (size_t)snprintf(whole + at, size - at, "#pragma weak %s\n", function_name(i));
-    if (whole) snprintf(whole + at, size - at, "%s", text);
-    return whole;
+/* All functions of the text behind these lines give way to others of their name. */
+static void put_weak(char *text, size_t size) {
+    for (int i = 0; i < SCRATCH + COMPLETE; i++)
+        put_text(text, size, "#pragma weak %s\n", function_name(i));
 }
 
 /* ---- the right program around a function ----------------------------------------------------- */
@@ -91,87 +85,73 @@ static bool compile_part(const Place *place, const char *name, const char *text)
     return ok;
 }
 
+/* micro.c, to be cut, and what is made of it. Students are taken one after the other. */
+static char micro[1 << 16], part[1 << 17];
+
+static void begin_part(void) {
+    snprintf(micro, sizeof micro, "%s", text_named("micro.c"));
+    *part = '\0';
+}
+
 /* One function of micro.c, with what stands before it declared: right_matmul_forward.o. */
 static bool compile_function(const Place *place, const char *function) {
-    char name[80], *micro = strdup(text_named("micro.c"));
-    const size_t size = micro ? strlen(micro) + 512 : 0;
-    char *text = malloc(size + 1);
+    char name[80];
     Definition d;
-    bool ok = micro && text && find(micro, 0, function, &d);
-    if (ok) {
-        micro[d.end] = '\0';
-        cut(micro, function);
-        snprintf(text, size, "%s#define static extern\n#pragma weak places\n%s\n", headers, micro);
-        snprintf(name, sizeof name, "right_%s", function);
-        ok = compile_part(place, name, text);
-    }
-    free(text);
-    free(micro);
-    return ok;
+    begin_part();
+    if (!find(micro, 0, function, &d)) return false;
+    micro[d.end] = '\0';
+    cut(micro, function);
+    put_text(part, sizeof part, "%s#define static extern\n#pragma weak places\n%s\n", headers,
+             micro);
+    snprintf(name, sizeof name, "right_%s", function);
+    return compile_part(place, name, part);
 }
 
 /* All other lines of micro.c, and the calls: right.o. */
 static bool compile_calls(const Place *place) {
-    enum { CALLS = 8192 };
-    char *micro = strdup(text_named("micro.c"));
-    const char *calls = text_named("scratch_calls.inc");
-    const size_t size = micro ? strlen(micro) + strlen(calls) + CALLS : 0;
-    char *text = malloc(size + 1);
-    bool ok = micro && text;
-    if (ok) {
-        Definition d;
-        char *training = strstr(micro, "/* ---- training");
-        if (training) *training = '\0';
-        for (int i = 0; i < SCRATCH; i++)
-            if (find(micro, 0, function_name(i), &d)) declare(micro, &d);
-        int at = snprintf(text, size, "%s#define static\n%s\n#undef static\n%s\n", headers, micro,
-                          calls);
-        for (int i = 0; i < SCRATCH; i++)
-            at += snprintf(text + at, size - (size_t)at,
-                           "void tapehead_%s(CALL);\nvoid tapehead_%s(CALL) {\n"
-                           "    call_%s(%s, s, number, x);\n}\n",
-                           function_name(i), function_name(i), function_name(i), function_name(i));
-        ok = compile_part(place, "right", text);
+    Definition d;
+    begin_part();
+    char *training = strstr(micro, "/* ---- training");
+    if (training) *training = '\0';
+    for (int i = 0; i < SCRATCH; i++)
+        if (find(micro, 0, function_name(i), &d)) declare(micro, &d);
+    put_text(part, sizeof part, "%s#define static\n%s\n#undef static\n%s\n", headers, micro,
+             text_named("scratch_calls.inc"));
+    for (int i = 0; i < SCRATCH; i++) {
+        const char *f = function_name(i);
+        put_text(part, sizeof part,
+                 "void tapehead_%s(CALL);\nvoid tapehead_%s(CALL) {\n"
+                 "    call_%s(%s, s, number, x);\n}\n",
+                 f, f, f, f);
     }
-    free(text);
-    free(micro);
-    return ok;
+    return compile_part(place, "right", part);
 }
 
 /* "static void clear(void) {}" of micro.c's clear */
-static void put_empty(const char *micro, const Definition *d, char *text, size_t size) {
+static void put_empty(const Definition *d, char *bodies, size_t size) {
     const char *begin = micro + d->begin;
     const bool is_void = strncmp(begin, "void ", 5) == 0 || strncmp(begin, "static void ", 12) == 0;
-    put_text(text, size, "%.*s%s\n", (int)(d->open - d->begin), begin,
+    put_text(bodies, size, "%.*s%s\n", (int)(d->open - d->begin), begin,
              is_void ? "{}" : "{ return 0; }");
 }
 
 /* All functions with empty bodies, and weak: empty.o. The texts are micro.c's, since attention.c
  * may be what somebody has written. */
 static bool compile_empty(const Place *place) {
-    enum { BODIES = 8192 };
-    char *micro = strdup(text_named("micro.c"));
-    const size_t size = micro ? strlen(micro) + BODIES : 0;
-    char *text = calloc(size + 1, 1), bodies[BODIES] = "";
+    char bodies[8192] = "";
     size_t end = 0;
-    bool ok = micro && text;
-    for (int i = 0; i < SCRATCH && ok; i++) {
-        Definition d;
-        ok = find(micro, 0, function_name(i), &d);
-        if (ok) put_empty(micro, &d, bodies, sizeof bodies);
-        if (ok && d.end > end) end = d.end;
+    Definition d;
+    begin_part();
+    for (int i = 0; i < SCRATCH; i++) {
+        if (!find(micro, 0, function_name(i), &d)) return false;
+        put_empty(&d, bodies, sizeof bodies);
+        if (d.end > end) end = d.end;
     }
-    if (ok) {
-        micro[end] = '\0';
-        cut(micro, "");
-        snprintf(text, size, "%s#define static extern\n%s\n%s", headers, micro, bodies);
-    }
-    char *whole = ok ? weak(text) : NULL;
-    ok = whole && compile_part(place, "empty", whole);
-    free(whole);
-    free(text);
-    free(micro);
-    return ok;
+    micro[end] = '\0';
+    cut(micro, "");
+    put_weak(part, sizeof part);
+    put_text(part, sizeof part, "%s#define static extern\n%s\n%s", headers, micro, bodies);
+    return compile_part(place, "empty", part);
 }
 
 /* The right program in parts. */
@@ -183,34 +163,24 @@ static bool compile_right(const Place *place) {
     return ok;
 }
 
-bool scratch_prepare(const Place *place, const Exercise *e) {
-    static const char arguments[] = "(const int *s, const double *number, void *const *x)";
-    char text[1024];
-    snprintf(text, sizeof text,
-             "void tapehead_%s%s;\nvoid tapehead_call%s;\nvoid tapehead_call%s {\n"
-             "    tapehead_%s(s, number, x);\n}\n",
-             e->function, arguments, arguments, arguments, e->function);
-    return compile_part(place, exercise_file(e), text);
-}
-
 /* ---- the student's file ---------------------------------------------------------------------- */
 
 /* The text as it is compiled for a function. */
-static bool write_source(const Place *place, const Exercise *e, const char *text) {
-    const size_t size = strlen(text) + 512;
-    char *checked = malloc(size), file[80];
-    if (checked)
-        snprintf(checked, size,
-                 "#line 1 \"attention.c\"\n%s\n"
-                 "_Static_assert(__builtin_offsetof(Matrix, backward) == 2 * sizeof(int) + 5 * "
-                 "sizeof(void *) && __builtin_offsetof(Matrix, index) + sizeof(int *) == "
-                 "sizeof(Matrix), \"struct Matrix is changed\");\n",
-                 text);
-    char *whole = checked ? weak(checked) : NULL;
+static bool write_source(const Place *place, const Exercise *e, const char *student) {
+    enum { AROUND = 4096 };
+    const size_t size = strlen(student) + AROUND;
+    char *whole = calloc(size, 1), file[80];
+    if (!whole) return false;
+    put_weak(whole, size);
+    put_text(whole, size,
+             "#line 1 \"attention.c\"\n%s\n"
+             "_Static_assert(__builtin_offsetof(Matrix, backward) == 2 * sizeof(int) + 5 * "
+             "sizeof(void *) && __builtin_offsetof(Matrix, index) + sizeof(int *) == "
+             "sizeof(Matrix), \"struct Matrix is changed\");\n",
+             student);
     snprintf(file, sizeof file, "%s.c", exercise_file(e));
-    const bool written = whole && place_write(place, source, file, whole);
+    const bool written = place_write(place, source, file, whole);
     free(whole);
-    free(checked);
     return written;
 }
 

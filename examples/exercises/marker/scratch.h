@@ -13,7 +13,5 @@ bool scratch_write_less(const Place *place, const Exercise *e, int attempt);
 
 /* Is the function defined in the student's file? */
 bool scratch_has(const Place *place, const Exercise *e);
-/* Adds to the kit what calls this function. False if the compiler fails. */
-bool scratch_prepare(const Place *place, const Exercise *e);
 
 #endif

@@ -162,8 +162,10 @@ CALLS(train, double (*)(int, const Example *, double))
 CALLS(model_next, Matrix *(*)(Cache *, int))
 
 #define FUNCTION(n, f, sizes, prepare_)                                                            \
-    .number = n, .name = #f, .function = #f, .file = "attention", .inputs = sizes,                 \
-    .prepare = prepare_, .call = try_##f, .source = (Function *)f, .mistakes = mistakes_##f
+    .number = n, .name = #f, .function = #f, .file = "attention",                                  \
+    .prototype = "(const int *size, const double *number, void *const *array)",                    \
+    .arguments = "size, number, array", .inputs = sizes, .prepare = prepare_, .call = try_##f,     \
+    .source = (Function *)f, .mistakes = mistakes_##f
 
 #define OP_FUNCTION(n, f, sizes, prepare_) FUNCTION(n, f, sizes, prepare_), .large = sizes##_large
 

@@ -177,13 +177,11 @@ bool submission_is_empty(const char *text, const char *function) {
     return bodies > 0 && empty;
 }
 
-SubmissionState submission_look(const char *path, const char *function) {
-    struct stat status;
-    if (stat(path, &status) != 0) return SUBMISSION_MISSING;
+bool submission_is_written(const char *path, const char *function) {
     char *text = submission_read(path, SUBMISSION_MOST);
-    const bool empty = text && submission_is_empty(text, function);
+    const bool written = text && !submission_is_empty(text, function);
     free(text);
-    return empty ? SUBMISSION_EMPTY : SUBMISSION_WRITTEN;
+    return written;
 }
 
 /* ---- may a file be read? --------------------------------------------------------------------- */

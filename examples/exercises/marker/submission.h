@@ -5,15 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum { SUBMISSION_WRITTEN, SUBMISSION_EMPTY, SUBMISSION_MISSING } SubmissionState;
-
 enum { SUBMISSION_MOST = 1 << 20 }; /* bytes of a file */
 
 /* The file of this name in a folder is not one to be read: a pipe, a link out of the folder. A file
  * that is missing is not refused. */
 bool submission_refusal(const char *folder, const char *name, char *sentence, size_t size);
 
-SubmissionState submission_look(const char *path, const char *function);
+/* Is there such a file, and has somebody written in the body of this function? */
+bool submission_is_written(const char *path, const char *function);
 
 /* Does a text include a file of no folder of these and of the system, or is there assembler in it,
  * which could? `rule` is what cc -M says of it in the folder `here`. For systems that cannot

@@ -45,7 +45,7 @@ static bool look(Trial *trial, const Exercise *e, const Place *place) {
     }
     trial->of_file = false;
     place_path(place, "source", exercise_file(e), ".c", path);
-    if (submission_look(path, e->function) != SUBMISSION_WRITTEN) {
+    if (!submission_is_written(path, e->function)) {
         trial->end = TRIAL_EMPTY;
         return false;
     }

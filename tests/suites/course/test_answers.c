@@ -32,15 +32,7 @@ static void read_lines(const char *line, char *text) {
 
 /* Answer n calls its function with the arrays of a call. */
 static void write_case(FILE *file, const Exercise *e, int n) {
-    int sizes = 0, numbers = 0, arrays = 0;
-    fprintf(file, "case %d: %s_%d(", n, e->function, n);
-    for (const Parameter *p = e->parameter; p->kind != NO_PARAMETER; p++) {
-        if (p > e->parameter) fprintf(file, ", ");
-        if (p->kind == SIZE) fprintf(file, "size[%d]", sizes++);
-        else if (p->kind == DOUBLE) fprintf(file, "number[%d]", numbers++);
-        else fprintf(file, "array[%d]", arrays++);
-    }
-    fprintf(file, "); break;\n");
+    fprintf(file, "case %d: %s_%d(%s); break;\n", n, e->function, n, e->arguments);
 }
 
 static bool begins(const char *text, const char *with) {
