@@ -66,16 +66,8 @@ static const Flag flags[] = {
 
 /* "3,7b", "6.1", "attention" */
 static bool is_list(const char *text) {
-    static const char all[] = "attention";
-    while (*text) {
-        const size_t n = strcspn(text, ",");
-        const bool number = *text >= '0' && *text <= '9' && strspn(text, "0123456789b.") >= n;
-        if (!number && !(n == strlen(all) && memcmp(text, all, n) == 0)) return false;
-        text += n;
-        if (*text) text++;
-        else return true;
-    }
-    return false;
+    const char *rest = strncmp(text, "attention", 9) == 0 ? text + 9 : text;
+    return (rest > text && (!*rest || *rest == ',')) || (*text >= '0' && *text <= '9');
 }
 
 static bool is_file(const char *text) {

@@ -43,12 +43,6 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const Student *)a)->name, ((const Student *)b)->name);
 }
 
-/* A link may lead to somebody else's folder. */
-static bool is_folder(const char *path) {
-    struct stat status;
-    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 static bool is_link(const char *path) {
     struct stat status;
     return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
@@ -104,7 +98,7 @@ static bool find_students(Table *table) {
             snprintf(path, sizeof path, "%s/%s", where, item->d_name);
             if (*item->d_name == '.') continue;
             if (!files && is_link(path)) say_link(item->d_name);
-            if (is_folder(path) == files) continue;
+            if (submission_is_folder(path) == files) continue;
             ok = files ? add_owner(table, item->d_name) : add_student(table, item->d_name, "");
         }
         closedir(folder);

@@ -79,8 +79,7 @@ int64_t call_size(const Exercise *e, const Call *call, const char *sizes) {
     int64_t product = 1;
     while (sizes && *sizes) {
         const size_t length = strcspn(sizes, " ");
-        const bool digits = *sizes >= '0' && *sizes <= '9';
-        product *= digits ? atoi(sizes) : size_named(e, call, sizes, length);
+        product *= size_named(e, call, sizes, length);
         sizes += length;
         sizes += strspn(sizes, " *");
     }

@@ -31,14 +31,13 @@ static double largest(const Pair *p) {
     return most;
 }
 
-/* Is x factor times the right output, within this part of the largest number? */
-static bool is_near(const Pair *p, double factor, double part) {
+/* Is x factor times the right output? */
+static bool is_multiple(const Pair *p, double factor) {
     const double most = fmax(1, fabs(factor)) * largest(p);
     for (int64_t i = 0; i < p->n; i++)
-        if (!(fabs(p->x[i] - factor * p->right[i]) <= part * most)) return false;
+        if (!(fabs(p->x[i] - factor * p->right[i]) <= 1e-9 * most)) return false;
     return true;
 }
-static bool is_multiple(const Pair *p, double factor) { return is_near(p, factor, 1e-9); }
 
 /* Are all numbers almost 0? Then every factor fits. */
 static bool is_small(const Pair *p) {

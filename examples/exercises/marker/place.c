@@ -182,24 +182,21 @@ static const char *const with_kit[] = {".", "../objects", "../kit", NULL};
  * NULL. */
 static ProcessResult compile_with(const Place *place, const Exercise *e, const char *file,
                                   const char *folder, const char *flag) {
-    char path[PATH_SIZE], headers[PATH_SIZE + 2], object[PATH_SIZE], prototype[PATH_SIZE];
+    char prototype[PATH_SIZE];
     const char *const words[] = {COMPILES,
                                  "-O0",
                                  flag,
                                  "-Dmain=students_main",
                                  "-DTAPEHEAD_SHOW",
-                                 headers,
+                                 "-I../kit",
                                  "-c",
                                  file,
                                  "-o",
-                                 object,
+                                 "student.o",
                                  "-include",
                                  prototype,
                                  NULL};
     near_path(kit, e && !e->file ? exercise_file(e) : "exercises", ".h", prototype);
-    near_path(kit, "", "", path);
-    snprintf(headers, sizeof headers, "-I%s", path);
-    near_path(folder, "student.o", "", object);
     return run_compiler(place, folder, words, with_texts);
 }
 
@@ -258,17 +255,16 @@ static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZ
 /* With the student's object of one folder, the program of another. */
 static ProcessResult link_with(const Place *place, const Exercise *e, const char *from,
                                const char *folder, bool started) {
-    char student[PATH_SIZE], call[PATH_SIZE], program[PATH_SIZE], part[SCRATCH + 1][PATH_SIZE];
+    char student[PATH_SIZE], call[PATH_SIZE], part[SCRATCH + 1][PATH_SIZE];
     const char *slow[] = {WRAPS place->links_statically ? "-static" : "-g0", "../objects/harness.o",
                           NULL};
     static const char *const fast[] = {STARTED, NULL};
     const char *const *with = started ? fast : slow;
-    const char *words[MOST_WORDS] = {student, call, "-o", program};
+    const char *words[MOST_WORDS] = {student, call, "-o", "program.exe"};
     const char *name = exercise_file(e);
     int n = 4;
     near_path(from, "student.o", "", student);
     near_path(objects, name, ".o", call);
-    near_path(folder, "program.exe", "", program);
     for (int i = 0; with[i]; i++) words[n++] = with[i];
     if (e->file) n += add_parts(place, e, part, words + n);
     words[n] = "-lm";
@@ -516,11 +512,7 @@ void place_remove(Place *place) {
 
 /* ---- a student's files ----------------------------------------------------------------------- */
 
-static bool is_text_of_kit(const char *name) {
-    for (int i = 0; i < num_texts; i++)
-        if (is_of_kit(name) && strcmp(texts[i].name, name) == 0) return true;
-    return false;
-}
+static bool is_text_of_kit(const char *name) { return is_of_kit(name) && *text_named(name); }
 
 static bool is_c(const char *name) {
     const size_t n = strlen(name);

@@ -358,7 +358,7 @@ bool submission_means(const char *file, const char *right) {
     return !is_letter(*rest) || *rest == '_';
 }
 
-static bool is_folder(const char *path) {
+bool submission_is_folder(const char *path) {
     struct stat status;
     return lstat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
@@ -372,7 +372,7 @@ static bool find_other(const char *folder, const char *right, bool deeper, char 
          item = readdir(list)) {
         snprintf(path, sizeof path, "%.3700s/%s", folder, item->d_name);
         if (*item->d_name == '.') continue;
-        if (!is_folder(path)) {
+        if (!submission_is_folder(path)) {
             is_found = submission_means(item->d_name, right);
             if (is_found) snprintf(found, 512, "%s", item->d_name);
         } else if (deeper) {

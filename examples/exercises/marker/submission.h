@@ -11,6 +11,9 @@ enum { SUBMISSION_MOST = 1 << 20 }; /* bytes of a file */
  * that is missing is not refused. */
 bool submission_refusal(const char *folder, const char *name, char *sentence, size_t size);
 
+/* Is there such a folder? A link to one is none: it may be somebody else's. */
+bool submission_is_folder(const char *path);
+
 /* Is there such a file, and has somebody written in the body of this function? */
 bool submission_is_written(const char *path, const char *function);
 
