@@ -17,7 +17,7 @@ WASM_LINK  = --target=wasm32-wasi --sysroot=$(WASI) -Wl,--stack-first -Wl,-z,sta
 # The addresses in the code have as many bytes as they need, not five: 3 KB less in the page.
 REACTOR    = -mexec-model=reactor -s -Wl,--compress-relocations $(EXPORTED:%=-Wl,--export=%)
 EXPORTED   = live_request live_answer live_tensors
-PACK       = gzip -9n
+PACK       = zopfli -c
 
 # explain's lessons, and its page: the sources of the page are arrays of the program. page.css is all
 # style sheets, page.js all scripts: page.js is the one that begins, and the playground follows it.
@@ -60,20 +60,24 @@ $(BUILD)/obj/wasm/tensor/fast/fast.o: WASM_SPEED = -O2
 $(BUILD)/obj/wasm/examples/explain/%.o: WASM_SPEED = -Oz
 $(BUILD)/live.wasm: $(WASM)
 	$(quiet)echo "  link $@"; $(WASM_CC) $(WASM_LINK) $(REACTOR) $^ -o $@
-# gzip -n stores no name and no time: the same sources, clang and C library make the same bytes.
+# zopfli writes what gzip reads, in fewer bytes, with no name and no time: the same sources, clang and C library make the
+# same bytes.
 $(BUILD)/live.wasm.gz: $(BUILD)/live.wasm
-	@$(PACK) <$< >$@
+	@$(PACK) $< >$@
 # page.html becomes page_html, an array of its bytes and a 0, and page_html_size.
 array = $(subst .,_,$(basename $(@F)))
 $(PAGE_AT)/page.html.c: examples/explain/page/page.html
 $(PAGE_AT)/page.css.c: $(STYLES)
 $(PAGE_AT)/page.js.c: $(SCRIPTS)
+# A page is sent and saved, so the comments that have lines of their own stay here: an eighth of the scripts.
+READ = cat
+$(PAGE_AT)/page.css.c $(PAGE_AT)/page.js.c: READ = awk '/^ *\/\*/ { within = 1 } !within { print } /\*\/$$/ { within = 0 }'
 $(MODULE:.o=.c): examples/explain/live.wasm.gz
 $(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/explain.mk
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \
 	    echo 'extern const unsigned char $(array)[]; extern const size_t $(array)_size;'; \
 	    echo 'const unsigned char $(array)[] = {'; \
-	    cat $(filter-out %.mk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
+	    $(READ) $(filter-out %.mk,$^) | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; \
 	    echo '0}; const size_t $(array)_size = sizeof $(array) - 1;') >$@
 $(SOURCED:.o=.c): examples/explain/cut.awk $(CUT)
 	@mkdir -p $(@D); LC_ALL=C awk -f $^ >$@

@@ -2147,7 +2147,7 @@ TEST(page_of_the_lessons) {
     }
     free(read);
     slurp(path("page.html"), page, sizeof page);
-    ck_assert_msg(strlen(page) < 1150 * KB, "the page has %zu bytes", strlen(page));
+    ck_assert_msg(strlen(page) < 1084 * KB, "the page has %zu bytes", strlen(page));
     ck_assert_uint_gt(module_in(page), 100 * KB);
     ck_assert_ptr_nonnull(strstr(page, "by Tapehead " TAPEHEAD_VERSION "."));
 }
@@ -2168,7 +2168,7 @@ TEST(page_of_one_lesson) {
         snprintf(arguments, sizeof arguments, "--lesson %d --page $D/lesson.html", number);
         ck_assert_int_eq(run(arguments), 0);
         slurp(path("lesson.html"), page, sizeof page);
-        ck_assert_msg(strlen(page) < 880 * KB, "the page of lesson %d has %zu bytes", number,
+        ck_assert_msg(strlen(page) < 822 * KB, "the page of lesson %d has %zu bytes", number,
                       strlen(page));
     }
     char here[512]; /* the default is a file in the current folder */
