@@ -642,7 +642,5 @@ Mark diagnose(const Exercise *e, const Trial *trial, const Calls *given, const C
         mark.kind = MARK_NOT_MARKED;
         say(&mark, "it could not be marked: out of memory\n");
     }
-    if (mark.kind != MARK_RIGHT && *trial->warning)
-        say(&mark, "The compiler warns: %s\n", trial->warning);
     return mark;
 }

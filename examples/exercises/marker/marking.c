@@ -2,6 +2,7 @@
  * files and wait for the programs; right results and diagnosis come from the thread that called. */
 #include "marking.h"
 
+#include "../../common/put_text.h"
 #include "process.h"
 
 #include <pthread.h>
@@ -163,6 +164,11 @@ void marking_finish(Marking *marking) {
     if (wrong && !marking->mark.mistakes[0] && trial_has_results(&marking->trial) &&
         !process_interrupted())
         try_again(marking);
+    char *const warning = marking->trial.warning;
+    if (marking->mark.kind == MARK_WRONG && !marking->mark.mistakes[0] && !*warning)
+        place_warning(marking->trial.place, e, warning, sizeof marking->trial.warning);
+    if (marking->mark.kind != MARK_RIGHT && *warning)
+        put_text(marking->mark.text, TEXT_SIZE, "The compiler warns: %s\n", warning);
 }
 
 /* The file of several functions is missing: that is said of the first one. */

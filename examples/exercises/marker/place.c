@@ -323,6 +323,17 @@ ProcessResult place_compile(const Place *place, const Exercise *e, char *message
     return make_program(place, e, file, name, messages, size);
 }
 
+void place_warning(const Place *place, const Exercise *e, char *line, size_t size) {
+    static const char folder[] = "warned"; /* the exercise's own is no longer the compiler's */
+    char file[PATH_SIZE], path[PATH_SIZE], messages[1 << 14];
+    if (!process_make_folder_in(place->folder, folder, true, path, sizeof path)) return;
+    near_path(source, exercise_file(e), ".c", file);
+    compile_with(place, includes_prototype(place, e) ? e : NULL, file, folder, "-Og");
+    place_path(place, folder, "messages", "", path);
+    read_messages(path, messages, sizeof messages);
+    submission_warning(messages, e->function, line, size);
+}
+
 void place_compile_whole(Place *place, const char *name) {
     char file[PATH_SIZE], folder[PATH_SIZE], object[PATH_SIZE];
     if (!process_make_folder_in(place->folder, whole, true, folder, sizeof folder)) return;

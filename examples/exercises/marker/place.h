@@ -69,6 +69,9 @@ bool place_prepare(const Place *place, const Exercise *e);
 /* Makes the student's program of an exercise, 04_softmax/program.exe. `messages` are the
  * compiler's. */
 ProcessResult place_compile(const Place *place, const Exercise *e, char *messages, size_t size);
+/* The first warning that place_compile does not give, since -O0 does not follow a loop: a variable
+ * without a value. */
+void place_warning(const Place *place, const Exercise *e, char *line, size_t size);
 /* Where the compiler is not confined: does the exercise's file read others? With a sentence. */
 bool place_reaches_out(const Place *place, const Exercise *e, char *sentence, size_t size);
 /* Compiles source/NAME.c for all functions of attention from scratch: the same file is every

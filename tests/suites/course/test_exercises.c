@@ -333,6 +333,17 @@ TEST(what_is_missing) {
     free(tree);
 }
 
+/* -O0, with which a program is made, does not follow a loop. */
+TEST(a_variable_without_a_value) {
+    submit(3,
+           "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) {\n"
+           "double s;\nfor (int i = 0; i < n; i++) s += y[i] * dy[i];\n"
+           "for (int i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - s) + 1; }\n");
+    const char *output = output_of("--only 4");
+    ck_assert_msg(strstr(output, "\nThe compiler warns: 04_softmax.c:"), "%s", output);
+    free(tree);
+}
+
 /* An error in SHOW is one of the student's line. */
 TEST(what_is_shown_wrongly) {
     submit(
