@@ -452,7 +452,8 @@ for name, f in [("zeros", torch.zeros), ("ones", torch.ones)]:
 Function("tensor_full", lambda x, a: torch.full(shape(a[1:]), float(a[0])),
          "0.1 2 3 4: ; -7 0: ; inf 2 0 2: ; nan 1 2:", layouts=())
 Function("tensor_arange", lambda x, a: torch.arange(*a, dtype=torch.get_default_dtype()),
-         "0 1 0.1: ; 5 5 1: ; 1 -2 -0.5: ; -3 40 1:", db="arange", layouts=(),
+         "0 1 0.1: ; 5 5 1: ; 1 -2 -0.5: ; -3 40 1: ; 7 7 -1e300: ; 0 0.3 0.1: ; 1 2.5 0.5: ; 5 -1 -1.5: ; -3 3 2: ; "
+         "-1 1.3 0.1: ; 0.1 1.3 0.1: ; 0 0.001 0.0001:", db="arange", layouts=(),
          adapt=lambda s: ([], [s.input, *s.args]) if len(s.args) == 2 else None)
 Function("tensor_eye", lambda x, a: torch.eye(int(a[0])), "0: ; 1: ; 2: ; 5:", layouts=())
 for name, dtype in [("doubles", torch.float64), ("floats", torch.float32)]:
@@ -495,12 +496,16 @@ def ascending(s):
 
 ANY = "f3,4; f; f0,2; i3,4; b3,4"
 Function("tensor_clone", lambda x, a: x[0].clone(), ANY, db="clone", adapt=tensors_only, grad=0)
+ODD_FLOATS = ("[nan,inf,-inf,2**63.,-2**63.,0.,-0.,1e300,1e-320,0.5,-0.5,2.7,-2.7,1e-46,-1e-46,1e-40,1+2**-30,"
+              "16777217.,3.4028235677973366e38,9007199254740993.,4294967296.5,-1e19,1.5e19,-2.**63+1024]")
+ODD_INTEGERS = ("[0,1,-1,2**53+1,2**53+3,-2**53-1,2**63-1,-2**63,16777217,16777219,2**62+1]")
 Function("tensor_to", lambda x, a: x[0].to(TYPES[int(a[0])]),
          "; ".join(f"{i}: {x}" for i in range(4) for x in
-         "f3,4 i2,3 b4 f f0,2".split()) + "; 0: [1e300,nan,inf,1e-46,1+2**-30]; 3: [0.,-0.,nan,1e-40,0.5]",
-         grad=0)
+         ("f3,4 i2,3 b4 f f0,2 " + ODD_FLOATS + " " + ODD_INTEGERS).split()), grad=0)
 Function("tensor_sort", lambda x, a: tuple(torch.sort(x[0], dim=-1, stable=True)), ANY + "; f2,0; i2,9~0,3; "
-         "[[3.,nan,-inf,3,-0.0],[0,-0.0,nan,1,inf]]", db="sort", adapt=ascending, grad=0)
+         "[[3.,nan,-inf,3,-0.0],[0,-0.0,nan,1,inf]]; [2**53+1,2**53,2**63-1,-2**63,2**53+1,0,2**53+2]; "
+         + str([i * 7919 % 10 for i in range(40)]).replace(" ", "") + "; [True,False,True,False,False]",
+         db="sort", adapt=ascending, grad=0)
 Function("tensor_numel", lambda x, a: torch.tensor(x[0].numel()), ANY, grad=0)
 Function("tensor_item", lambda x, a: x[0].double().reshape(()), "f1,1; f; i; b1", grad=0)
 Function("tensor_get", lambda x, a: x[0][tuple(map(int, a))].double(),
@@ -510,7 +515,11 @@ Function("tensor_allclose", lambda x, a: torch.tensor(torch.allclose(*x, *a)),
          "0.5 0.5: f3,4~0,2 f3,4~0,2; 0 0.2: [1.,2] [1.125,2.25]; 0.1 0: [1.,2] [1.125,2.2]; "
          "0.1 0: [1.,2] [1.0625,2.2]; 1 1: [nan,1] [nan,1]; 0 0: [inf,-inf] [inf,-inf]; 1 1: [inf] [-inf]; "
          "1 1: [1.] [inf]; 0 0: f0,2 f0,2; 0 0: [1,2] [1,2]; 0 1: [1,2] [2,4]; 0 0: [True] [True]; "
-         "0 0.5: [True] [False]", db="allclose",
+         "0 0.5: [True] [False]; 0 0.5: [1.] [1.5]; 0 0.5: [1.5] [1.]; 0 0.49999: [1.] [1.5]; 0.5 0: [1.] [2.]; "
+         "0.5 0: [2.] [1.]; 0.5 0: [3.] [2.]; 0.5 0: [-1.] [-2.]; 0.25 0.5: [3.] [2.]; 0.25 0.49: [3.] [2.]; "
+         "0 0: [0.] [-0.]; 1e9 1e9: [inf] [-inf]; 1 1: [inf] [1.]; 0 inf: [1.] [inf]; 1 1: [nan] [1.]; "
+         "1 1: [1.] [nan]; 0 1e308: [1e308] [-1e308]; 2 1e308: [1e308] [-1e308]; inf 0: [1.] [5.]; "
+         "0 inf: [1.] [5.]; inf 0: [0.] [0.]", db="allclose",
          adapt=lambda s: ([s.input, *s.args], list(s.kwargs.values())), grad=0)
 
 # ---- tensor.h: writing in place. The result is the whole storage of the first input.
@@ -524,16 +533,16 @@ def put_at(x, value, index):
 
 VIEWS = LAYOUTS[:2]
 Function("tensor_copy_from", lambda x, a: bytes_of(x[0].copy_(x[1])),
-         "f3,4 f3,4; f3,4 f4; f0,2 f1,2; i3,2 i2; b3,2 b; f f", layouts=VIEWS, grad=0)
+         "f3,4 f3,4; f3,4 f4; f0,2 f1,2; i3,2 i2; b3,2 b; f f; f2,3 f2,1; f2,3 f", layouts=VIEWS, grad=0)
 Function("tensor_fill", lambda x, a: bytes_of(x[0].fill_(a[0])),
-         "0.1: f3,4; -2: f; 1: f0,2; 7: i3,4; 1: b2,2", layouts=VIEWS, db="fill",
+         "0.1: f3,4; -2: f; 1: f0,2; 7: i3,4; 1: b2,2; -2.7: i2; 0.5: b2; 0: b2; nan: f2", layouts=VIEWS, db="fill",
          adapt=lambda s: ([s.input], [float(s.kwargs["value"])]), grad=0)
 Function("tensor_set", lambda x, a: bytes_of(put_at(x[0], a[0], a[1:])),
          "0.1 1 -2: f3,4; -2.7 0 3: i3,4; 0.5 -1 0: b3,4; 7 0 0: f1,1", layouts=VIEWS, grad=0)
 Function("tensor_add_", lambda x, a: bytes_of(x[0].add_(x[1], alpha=a[0])),
          "-0.3: f3,4 f3,4; 2: f3,4 f4; 1: f f; 1: f0,2 f1,2", layouts=VIEWS, grad=0)
-Function("tensor_mul_", lambda x, a: bytes_of(x[0].mul_(a[0])), "-0.3: f3,4; 2: f; 1: f0,2", layouts=VIEWS,
-         grad=0)
+Function("tensor_mul_", lambda x, a: bytes_of(x[0].mul_(a[0])),
+         "-0.3: f3,4; 2: f; 1: f0,2; 0.1: [0.,1,2,3,4,5]; -inf: [0.,1]", layouts=VIEWS, grad=0)
 
 
 # ---- writing -----------------------------------------------------------------------------------------

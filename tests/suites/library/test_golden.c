@@ -10,7 +10,7 @@
  *
  * The relative error may be 1e-12 in float64 and 2e-6 in float32. In addition an absolute error of
  * 1e-14 or 1e-6 is allowed, a few roundings of numbers of about 10, because sums may cancel.
- * Integers, bools, infinities and NaN are exact.
+ * Integers, bools, infinities and NaN are exact; so are tensor_to, tensor_arange and tensor_mul_.
  *
  * Run from the root of the repository, where the golden files are found. */
 #include "../common.h"
@@ -158,6 +158,7 @@ typedef struct {
     int i;            /* the number of the case */
     const char *text; /* "float32 transposed; numbers 1; in0 2 3 4 1 3 0;" */
     char name[128];   /* for messages */
+    bool exact;       /* rounding is all that it computes, once */
     double number[NUMBERS_MAX];
     int n;
     Tensor *in[IN_MAX]; /* NULL where the input is absent */
@@ -210,6 +211,7 @@ static Case read_case(const TensorDict *file, const char *function, int i) {
     c.text = tensor_dict_metadata(file, format("%d", i));
     ck_assert_msg(c.text != NULL, "%s: no case %d", function, i);
     snprintf(c.name, sizeof c.name, "%s, case %d: %s", function, i, c.text);
+    c.exact = strstr("tensor_to tensor_arange tensor_mul_", function) != NULL;
     tensor_set_default_dtype(strncmp(c.text, "float32", 7) ? F64 : F32);
     field(c.text, " numbers", c.number, NUMBERS_MAX);
     for (int k = 0; k < IN_MAX; k++) {
@@ -246,24 +248,25 @@ static int count_cases(const TensorDict *file) {
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-/* strict: the sign of a 0 counts. */
-static bool is_close(double x, double expected, DType dtype, bool strict) {
+/* strict: the sign of a 0 counts. exact: every bit does. */
+static bool is_close(double x, double expected, DType dtype, bool strict, bool exact) {
     const double relative = dtype == F32 ? 2e-6 : 1e-12, absolute = dtype == F32 ? 1e-6 : 1e-14;
     if (strict && x == 0 && expected == 0) return !signbit(x) == !signbit(expected);
-    if (!isfinite(expected)) return isnan(expected) ? isnan(x) : x == expected;
+    if (isnan(expected)) return isnan(x);
+    if (exact || isinf(expected)) return x == expected;
     return fabs(x - expected) <= relative * fabs(expected) + absolute;
 }
 
 /* The index of the first wrong element, or -1. Integers are compared as int64, other types as
  * double. */
-static int64_t first_wrong(const Tensor *x, const Tensor *expected, bool strict) {
+static int64_t first_wrong(const Tensor *x, const Tensor *expected, bool strict, bool exact) {
     const bool real = dtype_is_float(x->dtype);
     Tensor *a = tensor_to(x, real ? F64 : I64);
     Tensor *b = tensor_to(expected, real ? F64 : I64);
     ck_assert_msg(a && b, "%s", tensor_error());
     int64_t i = 0, n = tensor_numel(a);
     while (i < n &&
-           (real ? is_close(((double *)a->data)[i], ((double *)b->data)[i], x->dtype, strict)
+           (real ? is_close(((double *)a->data)[i], ((double *)b->data)[i], x->dtype, strict, exact)
                  : ((int64_t *)a->data)[i] == ((int64_t *)b->data)[i]))
         i++;
     RELEASE(a, b);
@@ -282,7 +285,7 @@ static void expect(const Case *c, const char *what, const Tensor *x, const Tenso
                   "%s %s is %s %s and should be %s %s", c->name, what, tensor_dtype_name(x->dtype),
                   tensor_shape_text(x->shape), tensor_dtype_name(expected->dtype),
                   tensor_shape_text(expected->shape));
-    const int64_t i = first_wrong(x, expected, *what == 'o');
+    const int64_t i = first_wrong(x, expected, *what == 'o', c->exact);
     if (i >= 0)
         ck_abort_msg("%s %s: element %" PRId64 " is %.17g and should be %.17g", c->name, what, i,
                      element(x, i), element(expected, i));
