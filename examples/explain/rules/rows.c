@@ -81,9 +81,9 @@ static void make_scope(const RuledTape *tape, const RuledLine *line, RuleScope *
 
 typedef struct {
     RuledTape *tape;
-    const RuledLine *line;
-    const Part *part;
-    const Tree *dy; /* what stands for dy; NULL: the gradient itself */
+    RuledLine *line; /* NULL: of several lines */
+    Part *part;      /* whose rule is made; NULL: what the line computes */
+    const Tree *dy;  /* what stands for dy; NULL: the gradient itself */
     Tree *tree;
 } Maker;
 
@@ -432,26 +432,29 @@ static bool compute_own(RuledTape *tape, Tree *tree, int n, int above, bool *has
     return own != NULL;
 }
 
-/* Keeps a tree that fits; its numbers must be these. */
-static Fit keep(RuledTape *tape, Tree *tree, const TapeTensor *like, const double *numbers,
-                bool forward, bool moves, const Part *part, Tree **kept) {
+/* Keeps the tree, if it fits and its numbers are those of the tape. */
+static Fit keep(const Maker *m) {
+    Tree *tree = m->tree;
+    const bool forward = !m->part;
+    const TapeTensor *like = &m->tape->tensors[forward ? m->line->out : m->part->x];
     const Dims dims = dims_of(like);
     bool has_main = forward; /* forward all sums are in the line */
-    if (!fit(tree, &dims, moves)) return FITS_NOT;
-    const Fit fits = part && !part->planted ? fits_jacobian(tape, tree, part) : FITS;
+    if (!fit(tree, &dims, m->line && m->line->right_moves)) return FITS_NOT;
+    const bool is_own = !forward && !m->part->planted && !m->dy;
+    const Fit fits = is_own ? fits_jacobian(m->tape, tree, m->part) : FITS;
     if (fits != FITS) return fits;
     tree_compute_parts(tree);
-    if (!has_numbers(tree, numbers, like->size, forward)) return FITS_NOT;
-    Tree *found = memory_take(&tape->memory, 1, sizeof *found);
+    if (!has_numbers(tree, forward ? like->value : m->part->dx, like->size, forward))
+        return FITS_NOT;
+    Tree *found = memory_take(&m->tape->memory, 1, sizeof *found);
     if (!found) return NO_MEMORY;
     *found = *tree;
-    if (!forward && !compute_own(tape, found, found->n - 1, -1, &has_main)) return NO_MEMORY;
-    *kept = found;
+    if (!forward && !compute_own(m->tape, found, found->n - 1, -1, &has_main)) return NO_MEMORY;
+    *(forward ? &m->line->tree : &m->part->tree) = found;
     return FITS;
 }
 
-static Fit try_formula(Maker m, const char *text, const RuleScope *scope, const TapeTensor *like,
-                       const double *numbers, bool forward, Tree **kept) {
+static Fit try_formula(Maker m, const char *text, const RuleScope *scope) {
     static RuleFormula f;
     static Tree tree;
     m.tree = &tree;
@@ -459,52 +462,48 @@ static Fit try_formula(Maker m, const char *text, const RuleScope *scope, const 
     tree.num_tables = 0;
     if (!text || !rule_parse(&f, text, scope)) return FITS_NOT;
     const int whole = put_formula(&m, &f, f.n - 1);
-    if (whole < 0 || whole != tree.n - 1) return tensor_error() ? NO_MEMORY : FITS_NOT;
-    return keep(m.tape, &tree, like, numbers, forward, m.line->right_moves != NULL, m.part, kept);
+    if (whole >= 0 && whole == tree.n - 1) return keep(&m);
+    return tensor_error() ? NO_MEMORY : FITS_NOT;
 }
 
 /* Of an op without a row. */
-static Fit find_each(Maker m, const RuleScope *scope, Tree **kept) {
-    const TapeTensor *x = &m.tape->tensors[m.part->x];
+static Fit find_each(Maker m, const RuleScope *scope) {
+    const Jacobian *by = &m.part->by;
     bool all_one = true;
-    for (int64_t e = 0; e < m.part->by.begin[x->size]; e++)
-        all_one = all_one && m.part->by.of[e].J == 1;
-    Fit fits = all_one ? try_formula(m, "dy", scope, x, m.part->dx, false, kept) : FITS_NOT;
-    if (fits == FITS_NOT)
-        fits = try_formula(m, "dy * derivative", scope, x, m.part->dx, false, kept);
-    return fits;
+    for (int64_t e = 0; e < by->begin[m.tape->tensors[m.part->x].size]; e++)
+        all_one = all_one && by->of[e].J == 1;
+    const Fit fits = all_one ? try_formula(m, "dy", scope) : FITS_NOT;
+    return fits == FITS_NOT ? try_formula(m, "dy * derivative", scope) : fits;
 }
 
-static Fit find_row(Maker m, int k, const RuleScope *scope, const TapeTensor *like,
-                    const double *numbers, Tree **kept) {
+static Fit find_row(Maker m, const RuleScope *scope) {
     const char *op = json_text(m.line->json, "op", "");
+    const int k = m.part ? m.part->k : 0;
     Fit fits = FITS_NOT;
     for (int i = 0; i < num_mistake_rows && fits == FITS_NOT; i++) {
         const MistakeRow *row = &mistake_rows[i];
         if (row->id || k > 2 || !mistake_is_of(row, op)) continue;
-        fits = try_formula(m, k < 0 ? row->forward : row->formula[k], scope, like, numbers, k < 0,
-                           kept);
+        fits = try_formula(m, m.part ? row->formula[k] : row->forward, scope);
     }
     return fits;
 }
 
-static Fit find_rule(Maker m, const RuleScope *scope, Part *part) {
-    const TapeTensor *x = &m.tape->tensors[part->x];
-    const char *planted = json_text(part->planted, "tree", "");
-    m.part = part;
-    if (*planted) return try_formula(m, planted, scope, x, part->dx, false, &part->tree);
-    const Fit fits = find_row(m, part->k, scope, x, part->dx, &part->tree);
-    return fits == FITS_NOT ? find_each(m, scope, &part->tree) : fits;
+static Fit find_rule(Maker m, const RuleScope *scope) {
+    const char *planted = json_text(m.part->planted, "tree", "");
+    if (*planted) return try_formula(m, planted, scope);
+    const Fit fits = find_row(m, scope);
+    return fits == FITS_NOT ? find_each(m, scope) : fits;
 }
 
 bool rows_of_line(RuledTape *tape, RuledLine *line) {
     static RuleScope scope;
-    const Maker m = {.tape = tape, .line = line};
-    const TapeTensor *y = &tape->tensors[line->out];
+    Maker m = {.tape = tape, .line = line};
     make_scope(tape, line, &scope);
-    Fit fits = find_row(m, -1, &scope, y, y->value, &line->tree);
-    for (int i = 0; i < line->num_parts && fits != NO_MEMORY; i++)
-        fits = find_rule(m, &scope, &line->parts[i]);
+    Fit fits = find_row(m, &scope);
+    for (int i = 0; i < line->num_parts && fits != NO_MEMORY; i++) {
+        m.part = &line->parts[i];
+        fits = find_rule(m, &scope);
+    }
     return fits != NO_MEMORY;
 }
 
@@ -526,13 +525,12 @@ static bool turn_product(Maker *m) {
 
 bool rows_compose(RuledTape *tape, Part *p, const Part *next) {
     static Tree tree;
-    Maker m = {.tape = tape, .dy = next->tree, .tree = &tree};
+    Maker m = {.tape = tape, .part = p, .dy = next->tree, .tree = &tree};
     const Tree *own = p->tree;
     tree.n = 0;
     tree.num_tables = 0;
     p->tree = NULL;
     if (!own || !next->tree) return true;
     if (put_tree(&m, own, p->y) < 0 || !turn_product(&m)) return !tensor_error();
-    return keep(tape, &tree, &tape->tensors[p->x], p->dx, false, false, NULL, &p->tree) !=
-           NO_MEMORY;
+    return keep(&m) != NO_MEMORY;
 }
