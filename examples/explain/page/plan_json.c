@@ -317,9 +317,10 @@ static void write_lines(Writer *w, const Recipe *r) {
 static void write_right(Writer *w, const Step *step) {
     const Part *part = step->part;
     const TapeTensor *x = &w->plan->tape.tensors[part->x];
+    const double *dy = w->plan->tape.tensors[part->y].grad;
     double *right = memory_take(&w->plan->tape.memory, x->size, sizeof *right), size;
     for (int64_t i = 0; right && i < x->size; i++)
-        right[i] = sum_of_terms(&w->plan->tape, part, &part->right, i, &size);
+        right[i] = sum_of_terms(dy, &part->right, i, &size);
     if (right) write_numbers(w->file, "right", right, x->size);
 }
 

@@ -390,15 +390,11 @@ static Fit fits_jacobian(RuledTape *tape, Tree *tree, const Part *p) {
     while (t < tree->num_tables && !(tree->tables[t].is_gradient && tree->tables[t].tensor == p->y))
         t++;
     if (t == tree->num_tables) return FITS_NOT;
-    double *dy = memory_take(&tape->memory, x->size + y->size, sizeof *dy);
+    double size, *dy = memory_take(&tape->memory, x->size + y->size, sizeof *dy);
     if (!dy) return NO_MEMORY;
     for (int64_t j = 0; j < y->size; j++) dy[j] = sin(1 + 2 * (double)j);
     double *dx = dy + y->size;
-    for (int64_t i = 0; i < x->size; i++) {
-        dx[i] = 0;
-        for (int64_t e = p->by.begin[i]; e < p->by.begin[i + 1]; e++)
-            dx[i] += dy[p->by.of[e].j] * p->by.of[e].J;
-    }
+    for (int64_t i = 0; i < x->size; i++) dx[i] = sum_of_terms(dy, &p->by, i, &size);
     const double *own = tree->tables[t].numbers;
     tree->tables[t].numbers = dy;
     tree_compute_parts(tree);

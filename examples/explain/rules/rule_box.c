@@ -5,7 +5,6 @@
 
 #include "../page/json.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool is_alone(const TapeLine *line) {
@@ -42,18 +41,16 @@ static void write_name(const RuleName *name, FILE *file) {
 /* The names of a line that can stand in a formula. */
 static bool write_names(const Planting *p, int i, FILE *file) {
     const char *before = "";
+    static RuleScope scope;
     Tensor *kept = NULL;
-    RuleScope *scope = malloc(sizeof *scope);
-    if (!scope) return tensor_fail("out of memory for a rule");
-    const bool done = planted_scope(p, i, NULL, &kept, scope);
-    for (int n = 0; n < scope->own && done; n++) {
-        if (!rule_can_stand(scope->names[n].name)) continue;
+    const bool done = planted_scope(p, i, NULL, &kept, &scope);
+    for (int n = 0; n < scope.own && done; n++) {
+        if (!rule_can_stand(scope.names[n].name)) continue;
         fputs(before, file);
-        write_name(&scope->names[n], file);
+        write_name(&scope.names[n], file);
         before = ",";
     }
     tensor_release(kept);
-    free(scope);
     return done;
 }
 

@@ -24,9 +24,13 @@ typedef struct {
     int64_t n; /* numbers of the gradient */
     double tolerance;
     double *own, *right, *other, *part[MOST_USES];
-    RuleScope *op, *lesson; /* the names of mistakes.def for each use, and those of the formula */
-    RuleFormula *formula, *tried;
+    RuleFormula *formula;
 } Look;
+
+/* Of the look: the names of mistakes.def for each use, and those of the formula; the formula of a
+ * card; one that is tried. */
+static RuleScope of_op[MOST_USES], of_lesson;
+static RuleFormula whole, tried;
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
@@ -92,8 +96,8 @@ static bool compute_own(Look *l, RuleFormula *f, double *numbers) {
 
 /* A formula of mistakes.def. */
 static bool compute_use(Look *l, int u, const char *formula, double *numbers) {
-    return rule_parse(l->tried, formula, &l->op[u]) &&
-           planted_compute(l->tried, &l->of[u], l->x, l->moves, numbers);
+    return rule_parse(&tried, formula, &of_op[u]) &&
+           planted_compute(&tried, &l->of[u], l->x, l->moves, numbers);
 }
 
 /* What a use gives, by the own backward of its line. */
@@ -185,16 +189,13 @@ static bool begin(Look *l) {
     const double most = l->is_whole ? 1e-4 : 2e-5;
     l->tolerance = is_f32 ? most : 1e-9;
     l->own = malloc((size_t)(n * (3 + MOST_USES) + 1) * sizeof *l->own);
-    l->op = malloc((MOST_USES + 1) * sizeof *l->op);
-    l->tried = malloc(2 * sizeof *l->tried);
-    if (!l->own || !l->op || !l->tried) return tensor_fail("out of memory for a rule");
+    if (!l->own) return tensor_fail("out of memory for a rule");
     l->right = l->own + n;
     l->other = l->own + 2 * n;
-    l->lesson = l->op + MOST_USES;
-    if (!l->formula) l->formula = l->tried + 1;
+    if (!l->formula) l->formula = &whole;
     for (int u = 0; u < l->num_uses; u++) {
         l->part[u] = l->own + (3 + u) * n;
-        if (!planted_scope_of_op(&l->uses[u], &l->kept[u], &l->op[u])) return false;
+        if (!planted_scope_of_op(&l->uses[u], &l->kept[u], &of_op[u])) return false;
     }
     return !tensor_error();
 }
@@ -202,8 +203,6 @@ static bool begin(Look *l) {
 static void end(Look *l) {
     for (int u = 0; u < l->num_uses; u++) tensor_release(l->kept[u]);
     free(l->own);
-    free(l->op);
-    free(l->tried);
 }
 
 /* ---- the gradients that a formula reads ------------------------------------------------------ */
@@ -444,8 +443,8 @@ static void say_wrong(Look *l, Judged *j) {
 /* A right formula in the lesson's names, which the reader could have written. */
 static bool try_shown(Look *l, const char *text, char shown[JUDGE_TEXT]) {
     snprintf(shown, JUDGE_TEXT, "%.*s", JUDGE_TEXT - 1, text);
-    const bool right = rule_parse(l->tried, shown, l->lesson) &&
-                       compute_own(l, l->tried, l->other) && same(l, l->other, l->right, 1);
+    const bool right = rule_parse(&tried, shown, &of_lesson) && compute_own(l, &tried, l->other) &&
+                       same(l, l->other, l->right, 1);
     if (!right) *shown = '\0';
     return right;
 }
@@ -495,11 +494,11 @@ static void refuse(Judged *j, int column, const char *why) {
 
 /* Reads the formula and its numbers; false if it is refused, or with an error. */
 static bool read_whole(Look *l, Judged *j, const char *formula) {
-    if (!planted_scope(l->planting, l->uses[0].line, l->x, &l->kept[0], l->lesson)) return false;
-    const bool reads = rule_parse(l->formula, formula, l->lesson);
+    if (!planted_scope(l->planting, l->uses[0].line, l->x, &l->kept[0], &of_lesson)) return false;
+    const bool reads = rule_parse(l->formula, formula, &of_lesson);
     if (reads && compute_own(l, l->formula, l->own)) return compute_right(l);
     if (tensor_error()) return false;
-    if (reads && l->num_uses == 1) j->mistake = judge_squares(&l->uses[0], formula, l->lesson);
+    if (reads && l->num_uses == 1) j->mistake = judge_squares(&l->uses[0], formula, &of_lesson);
     refuse(j, l->formula->column, l->formula->complaint);
     judge_name_mistake(l->planting, &l->uses[0], j->mistake, j->why, sizeof j->why);
     if (reads) say_question(l, j);
@@ -622,7 +621,7 @@ bool judge_place(const Planting *p, int i, int k, bool turns, JudgePlace *place)
     if (line && !tape_register_hook(i, NULL, NULL)) return false;
     const bool open = tape_begin_no_grad();
     if (open && begin_line(&l, i, k, turns, NULL) && draw_gradients(&l, FIRST_DRAW, 1) &&
-        compute_right(&l) && planted_scope(p, i, NULL, &l.kept[0], l.lesson)) {
+        compute_right(&l) && planted_scope(p, i, NULL, &l.kept[0], &of_lesson)) {
         place->use = l.uses[0];
         place->formula = right_formula(&l, 0);
         if (place->formula) say_shown(&l, place->shown);

@@ -1,7 +1,6 @@
 /* rule_names.c - what the names in a formula stand for on a line: see rule_plant.h. */
 #include "rule_planted.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 bool planted_moves(const char *op) {
@@ -316,19 +315,18 @@ static void write_formula(const char *formula, const Names *names, FILE *file) {
 
 static void say_with(const Planting *p, const PlantedUse *use, const Tensor *x, const char *text,
                      void (*write)(const char *, const Names *, FILE *), char said[320]) {
+    static Names names;
     Tensor *kept = NULL;
-    Names *names = malloc(sizeof *names);
-    FILE *file = names ? fmemopen(said, 319, "w") : NULL;
+    FILE *file = fmemopen(said, 319, "w");
     memset(said, 0, 320);
     if (!file) tensor_fail("out of memory for a rule");
-    if (file && planted_scope_of_op(use, &kept, &names->op) &&
-        planted_scope(p, use->line, x, &kept, &names->lesson)) {
-        names->use = use;
-        write(text, names, file);
+    if (file && planted_scope_of_op(use, &kept, &names.op) &&
+        planted_scope(p, use->line, x, &kept, &names.lesson)) {
+        names.use = use;
+        write(text, &names, file);
     }
     if (file) fclose(file);
     tensor_release(kept);
-    free(names);
 }
 
 void planted_say(const Planting *p, const PlantedUse *use, const Tensor *x, const char *text,

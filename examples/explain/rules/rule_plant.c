@@ -249,15 +249,13 @@ static void name_mistake(const Planting *p, PlantedRule *rule, int number, const
 
 /* Reads the formula, and tries it; false with a complaint or an error. */
 static bool read_formula(const Planting *p, PlantedRule *rule, int number, const char *formula) {
+    static RuleScope scope;
     TapeLine line;
-    RuleScope *scope = malloc(sizeof *scope);
-    if (!scope) return tensor_fail("out of memory for a rule");
-    const bool reads = planted_scope(p, number, NULL, &rule->kept, scope) &&
-                       rule_parse(&rule->formula, formula, scope);
+    const bool reads = planted_scope(p, number, NULL, &rule->kept, &scope) &&
+                       rule_parse(&rule->formula, formula, &scope);
     const bool fits =
         reads && try_formula(rule, number, tape_line(number, &line) && planted_moves(line.op));
-    if (reads && !fits && !tensor_error()) name_mistake(p, rule, number, scope);
-    free(scope);
+    if (reads && !fits && !tensor_error()) name_mistake(p, rule, number, &scope);
     return fits;
 }
 

@@ -3,7 +3,6 @@
 #include "rule_judge.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* Square tables in place of the tensors of a line. */
 enum { SQUARE = 3, CELLS = SQUARE * SQUARE, MOST_SQUARES = 64, SQUARE_DRAWS = 2 };
@@ -75,16 +74,17 @@ static bool begin_squares(Squares *s, const PlantedUse *use, uint64_t state) {
 }
 
 /* Do two formulas compute the same for squares? */
-static bool agree(const PlantedUse *use, RuleFormula *f, const RuleScope *scope, RuleFormula *g,
-                  const RuleScope *scope_of_g, const char *text, const char *text_of_g) {
+static bool agree(const PlantedUse *use, const RuleScope *scope, const char *formula,
+                  const RuleScope *of_op, const char *mistake) {
+    static RuleFormula f, g;
     if (!tape_begin_no_grad()) return false;
     bool equal = true;
     for (uint64_t draw = 0; draw < SQUARE_DRAWS && equal; draw++) {
         Squares s;
         double a[CELLS], b[CELLS];
-        equal = begin_squares(&s, use, 31 + draw) && rule_parse(f, text, scope) &&
-                rule_parse(g, text_of_g, scope_of_g) && by_squares(&s, f, a) &&
-                by_squares(&s, g, b) && planted_same(a, b, 1, CELLS, 1e-9);
+        equal = begin_squares(&s, use, 31 + draw) && rule_parse(&f, formula, scope) &&
+                rule_parse(&g, mistake, of_op) && by_squares(&s, &f, a) && by_squares(&s, &g, b) &&
+                planted_same(a, b, 1, CELLS, 1e-9);
     }
     tape_end();
     return equal;
@@ -92,20 +92,15 @@ static bool agree(const PlantedUse *use, RuleFormula *f, const RuleScope *scope,
 
 const MistakeRow *judge_squares(const PlantedUse *use, const char *formula,
                                 const RuleScope *scope) {
+    static RuleScope of_op;
     const MistakeRow *found = NULL;
     Tensor *kept = NULL;
-    RuleFormula *formulas = malloc(2 * sizeof *formulas);
-    RuleScope *of_op = malloc(sizeof *of_op);
-    if (!formulas || !of_op) tensor_fail("out of memory for a rule");
-    else if (use->k < 3 && planted_scope_of_op(use, &kept, of_op))
-        for (int i = 0; i < num_mistake_rows && !found && !tensor_error(); i++) {
-            const MistakeRow *m = &mistake_rows[i];
-            if (m->id && planted_formula_of(m, use) &&
-                agree(use, &formulas[0], scope, &formulas[1], of_op, formula, m->formula[use->k]))
-                found = m;
-        }
+    if (!planted_scope_of_op(use, &kept, &of_op)) return NULL;
+    for (int i = 0; i < num_mistake_rows && !found && !tensor_error(); i++) {
+        const MistakeRow *m = &mistake_rows[i];
+        const char *mistake = m->id ? planted_formula_of(m, use) : NULL;
+        if (mistake && agree(use, scope, formula, &of_op, mistake)) found = m;
+    }
     tensor_release(kept);
-    free(formulas);
-    free(of_op);
     return found;
 }

@@ -111,38 +111,20 @@ static Jacobian rows_of(RuledTape *tape, const Jacobian *by, int64_t columns, in
     return turned;
 }
 
-/* The derivatives of column i of the product of two Jacobians, by j. */
-static int64_t compose_column(const Jacobian *p, const Jacobian *next, int64_t i,
-                              Derivative *column) {
-    int64_t n = 0;
-    for (int64_t e = p->begin[i]; e < p->begin[i + 1]; e++) {
-        const Derivative inner = p->of[e];
-        for (int64_t o = next->begin[inner.j]; o < next->begin[inner.j + 1]; o++) {
-            const Derivative outer = next->of[o];
-            int64_t at = n;
-            while (at > 0 && column[at - 1].j >= outer.j) at--;
-            if (at == n || column[at].j != outer.j) {
-                memmove(column + at + 1, column + at, (size_t)(n++ - at) * sizeof *column);
-                column[at] = (Derivative){outer.j, 0};
-            }
-            column[at].J += inner.J * outer.J;
-        }
-    }
-    return n;
-}
-
+/* The derivatives of p followed by next: one for each way from a number to another. */
 static bool compose(RuledTape *tape, Jacobian *p, const Jacobian *next, int64_t columns) {
     int64_t most = 0, n = 0;
     for (int64_t e = 0; e < p->begin[columns]; e++)
         most += next->begin[p->of[e].j + 1] - next->begin[p->of[e].j];
     int64_t *begin = memory_take(&tape->memory, columns + 1, sizeof *begin);
-    Derivative *of = memory_take(&tape->memory, most + 1, sizeof *of);
+    Derivative *of = memory_take(&tape->memory, most, sizeof *of);
     if (!begin || !of) return false;
     for (int64_t i = 0; i < columns; i++) {
-        begin[i] = n;
-        n += compose_column(p, next, i, of + n);
+        for (int64_t e = p->begin[i]; e < p->begin[i + 1]; e++)
+            for (int64_t o = next->begin[p->of[e].j]; o < next->begin[p->of[e].j + 1]; o++)
+                of[n++] = (Derivative){next->of[o].j, p->of[e].J * next->of[o].J};
+        begin[i + 1] = n;
     }
-    begin[columns] = n;
     *p = (Jacobian){begin, of};
     return true;
 }
@@ -175,9 +157,7 @@ static bool is_broadcast(const TapeTensor *x, const TapeTensor *y, const Part *p
     return true;
 }
 
-double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
-                    double *size) {
-    const double *dy = tape->tensors[p->y].grad;
+double sum_of_terms(const double *dy, const Jacobian *by, int64_t i, double *size) {
     double sum = 0;
     *size = 0;
     for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++) {
@@ -191,8 +171,9 @@ double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, in
 /* Is each dx[i] the sum of dy[j] J[j, i]? */
 static bool is_linear_in_dy(const RuledTape *tape, const Part *p) {
     double size;
+    const double *dy = tape->tensors[p->y].grad;
     for (int64_t i = 0; i < tape->tensors[p->x].size; i++)
-        if (!is_near(p->dx[i], sum_of_terms(tape, p, &p->by, i, &size)) && !isnan(p->dx[i]))
+        if (!is_near(p->dx[i], sum_of_terms(dy, &p->by, i, &size)) && !isnan(p->dx[i]))
             return false;
     return true;
 }

@@ -111,8 +111,7 @@ bool is_near(double a, double b);
 bool is_float32(const TapeTensor *x);
 Dims dims_of(const TapeTensor *x);
 
-/* The sum of the terms dy[j] J[j, i] by these derivatives; *size: of their absolute values. */
-double sum_of_terms(const RuledTape *tape, const Part *p, const Jacobian *by, int64_t i,
-                    double *size);
+/* The sum of the terms dy[j] J[j, i]; *size: of their absolute values. */
+double sum_of_terms(const double *dy, const Jacobian *by, int64_t i, double *size);
 
 #endif

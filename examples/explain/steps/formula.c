@@ -526,18 +526,6 @@ static bool is_short_table(const TapeTensor *x) {
     return true;
 }
 
-/* Is each row of the result made from the same row of the tables alone, and from several of its
- * numbers? */
-static bool is_by_rows(const Plan *plan, const RuledLine *line) {
-    const TapeTensor *y = &plan->tape.tensors[line->out];
-    for (int k = 0; k < line->num_in; k++) {
-        const TapeTensor *x = line->in[k] < 0 ? y : &plan->tape.tensors[line->in[k]];
-        if (x->rows > 1 && (x->rows != y->rows || x->panels != y->panels)) return false;
-    }
-    return line->tree && tree_has_sum(line->tree, line->tree->n - 1) && line->num_parts > 0 &&
-           y->rows > 1;
-}
-
 static void make_call(const Plan *plan, const RuledLine *line, Formula *f) {
     char name[NAME_TEXT], shown[NAME_TEXT + 4];
     int inputs = 0;
@@ -558,7 +546,8 @@ static void make_call(const Plan *plan, const RuledLine *line, Formula *f) {
         f->items[i].is_small =
             inputs > 1 && !f->items[i].like->grad && is_short_table(f->items[i].like);
     title(f, ")");
-    f->by_rows = is_by_rows(plan, line);
+    f->by_rows = line->tree && line->num_parts > 0 && tree_goes_by_rows(line->tree) &&
+                 plan->tape.tensors[line->out].rows > 1;
 }
 
 bool is_in_line(const RuledLine *line) {

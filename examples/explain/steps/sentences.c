@@ -328,7 +328,8 @@ static bool is_sum_of_terms(const Plan *plan, int tensor) {
         for (int k = 0; k < x->parts; k++) {
             const Part *part = x->part[k];
             double terms = fabs(part->dx[i]); /* of a leaf, term by term */
-            sum += is_leaf ? sum_of_terms(&plan->tape, part, &part->by, i, &terms) : part->dx[i];
+            sum += is_leaf ? sum_of_terms(plan->tape.tensors[part->y].grad, &part->by, i, &terms)
+                           : part->dx[i];
             size += terms;
         }
         const double scale = is_leaf && rounded && size > 0 ? size : fmax(1, size);
