@@ -57,11 +57,12 @@ static void begin(Lesson *l) {
     cover_points(l);
     if (dw != 0 && !l->is_wrong && lesson_value("w", 0) > 0)
         bet(l, step_backward("U", "w"), options, dw > 0,
-            "`w` is %s now: the larger `w`, the more the nearest keys count. The query at %s gets %s, "
-            "and should get %s; the nearest key, %s, has the value %s. For better answers, should "
-            "`w` be larger or smaller?",
-            show_value("w", 0), show_value("queries", q), show_value("Y", q), show_value("T", q),
-            show_value("keys", k), show_value("values", k));
+            text_of(
+                "`w` is %s now: the larger `w`, the more the nearest keys count. The query at %s gets %s, "
+                "and should get %s; the nearest key, %s, has the value %s. For better answers, should "
+                "`w` be larger or smaller?",
+                show_value("w", 0), show_value("queries", q), show_value("Y", q),
+                show_value("T", q), show_value("keys", k), show_value("values", k)));
 }
 
 static void tell_forward(Lesson *l) {
@@ -147,14 +148,15 @@ static void ask_target(Lesson *l) {
     const double others[] = {dy - 1, dy - 2, dy, dy + 2};
     const char *options[5] = {NULL};
     for (int i = 0; i < 4; i++) options[i] = text_of("%.2f", others[i]);
-    ask_choice(l, step_backward("E", "Y"), options, 1,
-               text_of("`E` would be %s, and `dY` = 2 x `E`: %s.",
-                       show_difference(number_with(y, 2), number_with(t + 1, 2), off),
-                       show_product(number(2), off, number_with(dy - 2, 2))),
-               "Compute `E` with the other number, then its square's derivative.",
-               "Suppose that the first number of `T` were %.2f in place of %.2f: what would the "
-               "gradient of the first number of `Y` be?",
-               t + 1, t);
+    ask_choice(
+        l, step_backward("E", "Y"), options, 1,
+        text_of("`E` would be %s, and `dY` = 2 x `E`: %s.",
+                show_difference(number_with(y, 2), number_with(t + 1, 2), off),
+                show_product(number(2), off, number_with(dy - 2, 2))),
+        "Compute `E` with the other number, then its square's derivative.",
+        text_of("Suppose that the first number of `T` were %.2f in place of %.2f: what would the "
+                "gradient of the first number of `Y` be?",
+                t + 1, t));
 }
 
 /* Where would a step with another gradient lead? */
@@ -167,9 +169,10 @@ static void ask_step(Lesson *l) {
         text_of("SGD subtracts the learning rate times the gradient: %.3f - %g x %g = %s.", w, RATE,
                 dw, options[1]),
         "A gradient points to a larger loss. Mind the sign.",
-        "A step of SGD, which comes next, subtracts from `w` its gradient times the learning rate. Suppose that "
-        "`w` were %.3f, its gradient %g and the rate %g: where would `w` be then?",
-        w, dw, RATE);
+        text_of(
+            "A step of SGD, which comes next, subtracts from `w` its gradient times the learning rate. Suppose that "
+            "`w` were %.3f, its gradient %g and the rate %g: where would `w` be then?",
+            w, dw, RATE));
 }
 
 /* What do weights become if the same number is added to all scores? */

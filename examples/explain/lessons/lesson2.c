@@ -43,18 +43,21 @@ static void begin(Lesson *l) {
     static const char *const options[] = {"more", "less", NULL};
     const int64_t q = last_query(l), k = best_key(l), cell = q * l->options.keys + k;
     const double slope = lesson_grad(lesson_scores(l), cell);
-    cover(l, "A", q,
-          "A network reads %s. Its attention says how much \"%s\" looks at each word, and the loss "
-          "how wrong its answer was.",
-          sentence(l), word_of(l, q));
+    cover(
+        l, "A", q,
+        text_of(
+            "A network reads %s. Its attention says how much \"%s\" looks at each word, and the loss "
+            "how wrong its answer was.",
+            sentence(l), word_of(l, q)));
     if (slope != 0 && !l->is_wrong) {
         pull(l, lesson_scores(l), cell);
         bet(l, step_backward("A", lesson_scores(l)), options, slope > 0,
-            "\"%s\" gives %s of its attention to \"%s\". Its output is a mean of the values: %s. It "
-            "should be %s, and \"%s\" has the value %s. For a smaller loss, should it give more, or "
-            "less?",
-            word_of(l, q), show_value("A", cell), word_of(l, k), row_of("Y", q), row_of("T", q),
-            word_of(l, k), row_of("V", k));
+            text_of(
+                "\"%s\" gives %s of its attention to \"%s\". Its output is a mean of the values: %s. It "
+                "should be %s, and \"%s\" has the value %s. For a smaller loss, should it give more, or "
+                "less?",
+                word_of(l, q), show_value("A", cell), word_of(l, k), row_of("Y", q), row_of("T", q),
+                word_of(l, k), row_of("V", k)));
     }
 }
 

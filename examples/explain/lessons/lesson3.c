@@ -72,12 +72,13 @@ static void begin(Lesson *l) {
     }
     cover(
         l, "A", last,
-        "A model that writes must not see the next word: %s Padding, which makes the texts of a "
-        "batch equally long, must not be read: here [pad] stands %s. On the way back, every exact "
-        "0 has a reason: look for it.",
-        l->options.causal ? "the causal mask hides from each word the words after it."
-                          : "a causal mask would hide the words after each word.",
-        l->options.lengths ? "at the end" : "in front");
+        text_of(
+            "A model that writes must not see the next word: %s Padding, which makes the texts of a "
+            "batch equally long, must not be read: here [pad] stands %s. On the way back, every exact "
+            "0 has a reason: look for it.",
+            l->options.causal ? "the causal mask hides from each word the words after it."
+                              : "a causal mask would hide the words after each word.",
+            l->options.lengths ? "at the end" : "in front"));
     if (hidden(l) > 0)
         bet(l, step_backward("A", lesson_scores(l)), options, 0,
             "A key that is hidden gets the weight 0, whatever its score is. How fast does the loss "
@@ -214,28 +215,31 @@ static void ask_one_key(Lesson *l) {
                                           NULL};
     const int64_t one = query_that_sees(l, 1);
     if (one < 0) return;
-    ask_choice(l, step_forward("A"), options, 0,
-               "The weights of the keys that may be seen sum to 1, and there is only one.",
-               "Weights of a row are powers of e, divided by their sum. Write it down for a row "
-               "with a single key.",
-               "\"%s\" may see one key only. Suppose that the score of this key were 100: what "
-               "would its weight be?",
-               word_of(l, one));
+    ask_choice(
+        l, step_forward("A"), options, 0,
+        "The weights of the keys that may be seen sum to 1, and there is only one.",
+        "Weights of a row are powers of e, divided by their sum. Write it down for a row "
+        "with a single key.",
+        text_of("\"%s\" may see one key only. Suppose that the score of this key were 100: what "
+                "would its weight be?",
+                word_of(l, one)));
 }
 
 static void ask(Lesson *l) {
     ask_one_key(l);
     const int64_t word = l->pad == 0; /* the first that is no padding */
-    ask_count(l, step_backward("Y", "V"), word * VALUES,
-              "A query whose weight for this key is exactly 0 gives no term.",
-              "How many terms, other than 0, does the gradient of the first number of `V` have in "
-              "the row of \"%s\"?",
-              word_of(l, word));
+    ask_count(
+        l, step_backward("Y", "V"), word * VALUES,
+        "A query whose weight for this key is exactly 0 gives no term.",
+        text_of(
+            "How many terms, other than 0, does the gradient of the first number of `V` have in "
+            "the row of \"%s\"?",
+            word_of(l, word)));
     ask_zeros(
         l, step_backward("A", lesson_scores(l)), lesson_scores(l),
         "The gradient is the weight times (`dA` minus the weighted mean of the row). When is one of "
         "the two factors exactly 0?",
-        "Which cells of the gradient of `%s` must be 0?", lesson_scores(l));
+        text_of("Which cells of the gradient of `%s` must be 0?", lesson_scores(l)));
     if (l->options.no_mask && largest_grad("A") != 0)
         ask_number(l, step_backward("Y", "A"), "A", "grad", 0,
                    "Multiply the first row of `dY` with the first row of `V`, number by number, "

@@ -65,17 +65,20 @@ static void begin(Lesson *l) {
     if (blind < 0) nothing = "; here each word sees a key, so both ways agree.";
     else if (blind == l->pad && l->options.causal)
         nothing = ", as [pad]: what comes after it is hidden, and so is padding itself.";
-    cover(l, "B", blind < 0 ? 0 : blind,
-          "`A` selects keys: softmax never sees a hidden score. `B` fills, as many programs do: it "
-          "writes -1e6 in place of the score. The weights look the same, until a row may see "
-          "nothing%s",
-          nothing);
+    cover(
+        l, "B", blind < 0 ? 0 : blind,
+        text_of(
+            "`A` selects keys: softmax never sees a hidden score. `B` fills, as many programs do: it "
+            "writes -1e6 in place of the score. The weights look the same, until a row may see "
+            "nothing%s",
+            nothing));
     if (blind >= 0 && K > 1)
         bet(l, step_forward("B"), options, 1,
-            "\"%s\" may see no key: all its scores become -1e6. If the same number is added to all "
-            "scores of a row, softmax gives the same weights. Which weights does it give here? NaN "
-            "means not a number: it is what 0 / 0 gives.",
-            word_of(l, blind));
+            text_of(
+                "\"%s\" may see no key: all its scores become -1e6. If the same number is added to all "
+                "scores of a row, softmax gives the same weights. Which weights does it give here? NaN "
+                "means not a number: it is what 0 / 0 gives.",
+                word_of(l, blind)));
 }
 
 static void tell_scores(Lesson *l) {
@@ -225,8 +228,8 @@ static void ask_more_keys(Lesson *l) {
         "All scores of the row are -1e6, and softmax gives equal scores equal weights.",
         "Softmax divides e to the power of each score by the sum of these powers. What comes "
         "out if all scores are equal?",
-        "Which weights would \"%s\" get in `B` if there were %d keys in place of %d?",
-        word_of(l, blind), K + 1, K);
+        text_of("Which weights would \"%s\" get in `B` if there were %d keys in place of %d?",
+                word_of(l, blind), K + 1, K));
 }
 
 static void ask(Lesson *l) {

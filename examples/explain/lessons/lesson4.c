@@ -192,7 +192,7 @@ static void ask_kept(Lesson *l) {
                text_of("It is divided by %g: %g becomes %s. Of many weights the mean stays.", 1 - p,
                        weight, options[2]),
                "Some weights become 0. What must become of the others, so that the mean stays?",
-               "Dropout keeps a weight of %g. What does it become?", weight);
+               text_of("Dropout keeps a weight of %g. What does it become?", weight));
 }
 
 static void ask(Lesson *l) {
@@ -209,7 +209,7 @@ static void ask(Lesson *l) {
     const int64_t i = other_than(largest_grad("x"));
     ask_number(l, step_addition("Q", "x"), "x", "grad", i,
                "Find the part of this number in each of the steps that came to `x`, and add them.",
-               "What is the gradient of the %s number of `x`?", place_of(i));
+               text_of("What is the gradient of the %s number of `x`?", place_of(i)));
     ask_choice(l, step_addition("Q", "x"), options, 1,
                "The sum would read x, as the lines of Q, K and V do.",
                "A gradient gets a part from each line that reads the tensor. Count the lines.",

@@ -63,11 +63,13 @@ static int most_important(const Lesson *l) {
 static void begin(Lesson *l) {
     static const char *const options[] = {"no, it is 0", "yes", NULL};
     const int H = (int)l->options.heads;
-    cover(l, "A", 0,
-          "A word may look at several others, for several reasons. So it gets several heads, here "
-          "%s, and each attends alone, on its own columns of `Q`, `K` and `V`. Behind each head "
-          "stands a gate, and the gradient of the gate says how important the head is.",
-          H == 1 ? "only one" : show(H));
+    cover(
+        l, "A", 0,
+        text_of(
+            "A word may look at several others, for several reasons. So it gets several heads, here "
+            "%s, and each attends alone, on its own columns of `Q`, `K` and `V`. Behind each head "
+            "stands a gate, and the gradient of the gate says how important the head is.",
+            H == 1 ? "only one" : show(H)));
     bet(l, step_backward("gated", "gate"), options, lesson_grad("gate", most_important(l)) != 0,
         "A gate of 1 multiplies a head and changes nothing; a gate of 1.1 would change it. Does "
         "such a `gate` get a gradient other than 0?");

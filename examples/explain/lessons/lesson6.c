@@ -105,11 +105,12 @@ static void begin(Lesson *l) {
     const int64_t step = l->options.step + 1;
     cover(
         l, NULL, 0,
-        "A model learns in small steps, and each is the same: forward to the loss, backward to the "
-        "gradients, then subtract a little of each gradient. %d steps take this loss from %s to "
-        "%s. Here is step %d%s, number by number.",
-        LESSON_STEPS, show(losses[0]), show(losses[LESSON_STEPS - 1]), (int)step,
-        step > LESSON_STEPS ? "" : " of them");
+        text_of(
+            "A model learns in small steps, and each is the same: forward to the loss, backward to the "
+            "gradients, then subtract a little of each gradient. %d steps take this loss from %s to "
+            "%s. Here is step %d%s, number by number.",
+            LESSON_STEPS, show(losses[0]), show(losses[LESSON_STEPS - 1]), (int)step,
+            step > LESSON_STEPS ? "" : " of them"));
     if (count_negative("P") > 0)
         bet(l, step_backward("relu(P)", "P"), options, 0,
             "`relu(P)` makes each negative number of `P` 0. What gradient does a negative number "
@@ -294,22 +295,24 @@ static void ask_step(Lesson *l) {
     const char *const options[] = {text_of("%.4f", w + RATE * dw), text_of("%.4f", w - RATE * dw),
                                    text_of("%.4f", w - dw), NULL};
     if (strcmp(options[0], options[1]) != 0)
-        ask_choice(l, step_backward("queries", "W_q.weight"), options, 1,
-                   text_of("SGD subtracts the rate times the gradient: %s.",
-                           show_subtraction(number_with(w, 4), number(RATE), number_with(dw, 4),
-                                            number_with(w - RATE * dw, 4))),
-                   "A step subtracts the gradient, but only a small part of it: the learning rate "
-                   "says how much.",
-                   "The %s number of `W_q` is %.4f now. With a learning rate of %g, what is it "
-                   "after this step?",
-                   place_of(i), w, RATE);
+        ask_choice(
+            l, step_backward("queries", "W_q.weight"), options, 1,
+            text_of("SGD subtracts the rate times the gradient: %s.",
+                    show_subtraction(number_with(w, 4), number(RATE), number_with(dw, 4),
+                                     number_with(w - RATE * dw, 4))),
+            "A step subtracts the gradient, but only a small part of it: the learning rate "
+            "says how much.",
+            text_of("The %s number of `W_q` is %.4f now. With a learning rate of %g, what is it "
+                    "after this step?",
+                    place_of(i), w, RATE));
 }
 
 static void ask(Lesson *l) {
     const int64_t i = other_than(largest_grad("W_2.bias"));
     ask_number(l, step_backward("Y", "W_2.bias"), "W_2.bias", "grad", i,
                "Each column of `dY` belongs to one number of the bias. Add it up.",
-               "`b_2` is added to every word. What is the gradient of its %s number?", place_of(i));
+               text_of("`b_2` is added to every word. What is the gradient of its %s number?",
+                       place_of(i)));
     if (l->options.additive)
         ask_zeros(l, step_backward("features", "q + k"), "q + k",
                   "The derivative of tanh is 1 minus its square. When is that exactly 0 on a "

@@ -173,22 +173,16 @@ static void begin_item(Lesson *l) { fprintf(l->json, "%s\n", l->items++ ? "," : 
 
 /* The hook; its %s is the word of the row. */
 static void write_hook(const Lesson *l, int64_t row) {
-    char text[TEXT];
-    const char *at = strstr(l->kind->hook, "%s");
-    snprintf(text, sizeof text, "%.*s%s%s", at ? (int)(at - l->kind->hook) : 0, l->kind->hook,
-             at ? word_of(l, row) : "", at ? at + 2 : l->kind->hook);
-    json_write_string(l->json, text);
+    const char *hook = l->kind->hook;
+    const char *at = strstr(hook, "%s");
+    json_write_string(
+        l->json, at ? text_of("%.*s%s%s", (int)(at - hook), hook, word_of(l, row), at + 2) : hook);
 }
 
-void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...) {
-    char text[TEXT];
-    va_list arguments;
-    va_start(arguments, lead);
-    vsnprintf(text, sizeof text, lead, arguments);
-    va_end(arguments);
+void cover(Lesson *l, const char *tensor, int64_t row, const char *lead) {
     fprintf(l->json, ",\n\"cover\":{\"title\":");
     write_hook(l, row);
-    json_write_member(l->json, "lead", text);
+    json_write_member(l->json, "lead", lead);
     fprintf(l->json, ",\"tensor\":%d,\"row\":%" PRId64 ",\"losses\":%s}",
             tensor ? data_number(tensor_on_tape(tensor)) : -1, row,
             !tensor && l->kind->shows_losses ? "true" : "false");
@@ -214,27 +208,20 @@ void pull(Lesson *l, const char *scores, int64_t cell) {
     putc('}', l->json);
 }
 
-void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask, ...) {
-    va_list arguments;
+void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask) {
     if (!at.kind) return;
     fprintf(l->json, ",\n\"bet\":{");
     write_at(l, at);
-    fprintf(l->json, ",\"ask\":");
-    va_start(arguments, ask);
-    write_formatted(l, ask, arguments);
-    va_end(arguments);
+    json_write_member(l->json, "ask", ask);
     fprintf(l->json, ",\"options\":");
     json_write_strings(l->json, options, INT_MAX);
     fprintf(l->json, ",\"answer\":%d}", answer);
 }
 
 /* Of a step whose gradients are not added, on purpose. */
-static void write_wrong_text(const Lesson *l) {
-    char text[TEXT];
-    snprintf(text, sizeof text,
-             "Here backward is wrong on purpose: = in place of +=. It computes %s",
-             l->rule->computes);
-    json_write_string(l->json, text);
+static const char *wrong_text(const Lesson *l) {
+    return text_of("Here backward is wrong on purpose: = in place of +=. It computes %s",
+                   l->rule->computes);
 }
 
 /* What a mark of a text stands for: see tell.h. x: what the step makes, or gives a gradient. */
@@ -291,7 +278,8 @@ void say(Lesson *l, Step at, int64_t look, const char *text, ...) {
     write_at(l, at);
     fprintf(l->json, ",\"look\":%" PRId64 ",\"text\":", look);
     va_start(arguments, text);
-    if (at.kind == 'a' && wrong_assigns(&l->planting, at.line)) write_wrong_text(l);
+    if (at.kind == 'a' && wrong_assigns(&l->planting, at.line))
+        json_write_string(l->json, wrong_text(l));
     else write_formatted(l, text, arguments);
     va_end(arguments);
     putc('}', l->json);
@@ -365,24 +353,20 @@ int64_t other_than(int64_t look) { return look == 0; }
 const char *place_of(int64_t i) { return i == 0 ? "first" : "second"; }
 
 static void begin_question(Lesson *l, Step at, const char *kind, const char *hint,
-                           const char *format, va_list arguments) {
+                           const char *ask) {
     begin_item(l);
     fprintf(l->json, "{\"kind\":\"%s\",", kind);
     write_at(l, at);
-    fprintf(l->json, ",\"ask\":");
-    write_formatted(l, format, arguments);
+    json_write_member(l->json, "ask", ask);
     json_write_member(l->json, "hint", hint);
 }
 
 void ask_number(Lesson *l, Step at, const char *tensor, const char *part, int64_t index,
-                const char *hint, const char *ask, ...) {
+                const char *hint, const char *ask) {
     const Tensor *x = tensor_on_tape(tensor);
     const bool is_grad = strcmp(part, "grad") == 0;
-    va_list arguments;
     if (!at.kind || !x || index >= tensor_numel(x) || (is_grad && !x->grad)) return;
-    va_start(arguments, ask);
-    begin_question(l, at, "number", hint, ask, arguments);
-    va_end(arguments);
+    begin_question(l, at, "number", hint, ask);
     fprintf(l->json, ",\"tensor\":%d,\"part\":\"%s\",\"index\":%" PRId64, data_number(x), part,
             index);
     foreseen_write_number(l, at, x, is_grad, index);
@@ -395,34 +379,25 @@ static bool any_zero_gradient(const Tensor *x) {
     return false;
 }
 
-void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const char *ask, ...) {
+void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const char *ask) {
     const Tensor *x = tensor_on_tape(tensor);
-    va_list arguments;
     if (!at.kind || !any_zero_gradient(x)) return;
-    va_start(arguments, ask);
-    begin_question(l, at, "zeros", hint, ask, arguments);
-    va_end(arguments);
+    begin_question(l, at, "zeros", hint, ask);
     fprintf(l->json, ",\"tensor\":%d}", data_number(x));
 }
 
-void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *ask, ...) {
-    va_list arguments;
+void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *ask) {
     if (at.kind != 'b') return;
-    va_start(arguments, ask);
-    begin_question(l, at, "count", hint, ask, arguments);
-    va_end(arguments);
+    begin_question(l, at, "count", hint, ask);
     fprintf(l->json, ",\"line\":%d,\"input\":%d,\"index\":%" PRId64, at.line, at.input, index);
     foreseen_write_count(l, at, index);
     putc('}', l->json);
 }
 
 void ask_choice(Lesson *l, Step at, const char *const *options, int answer, const char *why,
-                const char *hint, const char *ask, ...) {
-    va_list arguments;
+                const char *hint, const char *ask) {
     if (!at.kind) return;
-    va_start(arguments, ask);
-    begin_question(l, at, "choice", hint, ask, arguments);
-    va_end(arguments);
+    begin_question(l, at, "choice", hint, ask);
     fprintf(l->json, ",\"options\":");
     json_write_strings(l->json, options, INT_MAX);
     fprintf(l->json, ",\"answer\":%d", answer);

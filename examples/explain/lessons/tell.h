@@ -63,7 +63,7 @@ const char *word_of(const Lesson *l, int64_t i);
 
 /* The cover: a tensor and a row of it as its picture, NULL: none; then, in a lesson that shows its
  * losses, their curve is the picture. */
-TELLS(4, 5) void cover(Lesson *l, const char *tensor, int64_t row, const char *lead, ...);
+void cover(Lesson *l, const char *tensor, int64_t row, const char *lead);
 /* On the cover the points that a lesson of one weight is about: its tensors queries, keys, values,
  * Y and T. */
 void cover_points(Lesson *l);
@@ -73,8 +73,7 @@ void cover_points(Lesson *l);
  * and for more than fit side by side. */
 void pull(Lesson *l, const char *scores, int64_t cell);
 /* A bet, which its step settles. The options end with NULL; answer: the index of the right one. */
-TELLS(5, 6)
-void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask, ...);
+void bet(Lesson *l, Step at, const char *const *options, int answer, const char *ask);
 /* The text of a step. look: the element of its result that is worked out at first; LARGEST: the
  * one farthest from 0. Call it in the order of the steps. In the text stands
  *
@@ -102,19 +101,15 @@ const char *place_of(int64_t i);
 
 /* Questions, asked at a step. hint: a method. A question about a name or a step that is not on the
  * tape is left out. part: "value" or "grad"; index: of the element, row-major. */
-TELLS(7, 8)
 void ask_number(Lesson *l, Step at, const char *tensor, const char *part, int64_t index,
-                const char *hint, const char *ask, ...);
+                const char *hint, const char *ask);
 /* Which cells of the gradient are 0? Left out if none is. */
-TELLS(5, 6)
-void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const char *ask, ...);
+void ask_zeros(Lesson *l, Step at, const char *tensor, const char *hint, const char *ask);
 /* How many terms does the gradient of element `index` of an input have, at a step of backward? */
-TELLS(5, 6)
-void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *ask, ...);
+void ask_count(Lesson *l, Step at, int64_t index, const char *hint, const char *ask);
 /* The options end with NULL; answer is the index of the right one. */
-TELLS(7, 8)
 void ask_choice(Lesson *l, Step at, const char *const *options, int answer, const char *why,
-                const char *hint, const char *ask, ...);
+                const char *hint, const char *ask);
 
 /* ---- for lesson.c ---------------------------------------------------------------------------- */
 
