@@ -107,6 +107,10 @@ static void take(Experiment *x) {
 }
 
 static void run(Experiment *x) {
+    for (int i = 0; i < EXPERIMENT_ROWS && x->kind->rows[i]; i++)
+        experiment_row(x, x->kind->rows[i]);
+    for (int i = 0; i < EXPERIMENT_COLUMNS && x->kind->columns[i]; i++)
+        experiment_column(x, x->kind->kinds[i], x->kind->columns[i]);
     if (*x->at && !tensor_error()) x->kind->run(x);
     if (x->positions > 0) fprintf(x->file, "]}");
     for (int i = 0; i < EXPERIMENT_TAKES; i++) tensor_release(x->taken[i]);

@@ -40,6 +40,8 @@ typedef struct {
     char phase;                          /* of its step: 'f', 'b' or 'a', as tell.h has them, */
     const char *made, *input;            /* and the tensors at the ends of its arrow */
     const char *takes[EXPERIMENT_TAKES]; /* the tensors of the lesson that it computes with */
+    const char *rows[EXPERIMENT_ROWS]; /* the names of the table, those that are always the same, */
+    const char *columns[EXPERIMENT_COLUMNS], *kinds; /* and the kind of each column */
     void (*run)(Experiment *);
 } ExperimentKind;
 extern const ExperimentKind experiment_check, experiment_root, experiment_key_bias, experiment_mask,

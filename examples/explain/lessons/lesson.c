@@ -124,17 +124,10 @@ Tensor *lesson_draw(Lesson *l, const char *name, double std, Shape shape) {
     return ag_requires_grad(lesson_data(l, name, std, shape));
 }
 
-/* One statement: of two functions with the same results, program.c takes the one that has all. */
-Tensor *lesson_loss_of_rows(Tensor *y, Tensor *t, Tensor *counts) {
-    return ag_name(
-        ag_sum(ag_name(ag_mul(ag_name(ag_square(ag_name(ag_sub(y, t), "E")), "E^2"), counts),
-                       "counted")),
-        "loss");
-}
-
-Tensor *lesson_loss(Tensor *y, Tensor *t) {
+Tensor *lesson_loss(Tensor *y, Tensor *t, Tensor *counts) {
     Tensor *difference = ag_name(ag_sub(y, t), "E");
     Tensor *squares = ag_name(ag_square(difference), "E^2");
+    if (counts) squares = ag_name(ag_mul(squares, counts), "counted");
     return ag_name(ag_sum(squares), "loss");
 }
 

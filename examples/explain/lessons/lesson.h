@@ -130,10 +130,9 @@ Tensor *lesson_data(Lesson *lesson, const char *name, double std, Shape shape);
 /* The same for a module, whose parameters are leaves. Call this function only while
  * lesson->model is NULL. */
 void lesson_own_model(Lesson *lesson, void *model);
-/* E = y - t, loss = sum(E^2). */
-Tensor *lesson_loss(Tensor *y, Tensor *t);
-/* The same, where only rows of y that have a 1 in counts are added: counted = E^2 counts. */
-Tensor *lesson_loss_of_rows(Tensor *y, Tensor *t, Tensor *counts);
+/* E = y - t, loss = sum(E^2); with counts only rows of y that have a 1 there are added: counted =
+ * E^2 counts. */
+Tensor *lesson_loss(Tensor *y, Tensor *t, Tensor *counts);
 /* Runs the lesson forward on the open tape, with the planted rules; returns the loss. */
 Tensor *lesson_forward(Lesson *lesson);
 /* Writes ,"key":[the losses] */

@@ -42,7 +42,7 @@ static Tensor *build(Lesson *l) {
     keys = lesson_own(l, "keys", keys);
     values = lesson_own(l, "values", values);
     Tensor *w = lesson_leaf(l, "w", tensor_full(SHAPE(1), 0.8));
-    return lesson_loss(pool(queries, keys, values, w), T);
+    return lesson_loss(pool(queries, keys, values, w), T, NULL);
 }
 
 static void begin(Lesson *l) {
@@ -205,7 +205,7 @@ static double loss_beside(const Experiment *x, double h, DType dtype) {
     tape_begin_no_grad();
     for (int i = 0; i < 5; i++) in[i] = ag_to(x->taken[i], dtype);
     Tensor *y = pool(in[0], in[1], in[2], ag_add_scalar(in[3], h));
-    const Tensor *loss = lesson_loss(y, in[4]);
+    const Tensor *loss = lesson_loss(y, in[4], NULL);
     const double number = loss ? tensor_item(loss) : (double)NAN;
     tape_end();
     return number;
@@ -215,7 +215,7 @@ static double slope_of_loss(const Experiment *x) {
     tape_begin();
     Tensor *w = ag_requires_grad(tape_own(tensor_clone(x->taken[3])));
     Tensor *y = pool(x->taken[0], x->taken[1], x->taken[2], w);
-    ag_backward(lesson_loss(y, x->taken[4]));
+    ag_backward(lesson_loss(y, x->taken[4], NULL));
     const double slope = lesson_element(w ? w->grad : NULL, 0);
     tape_end();
     return slope;
@@ -268,10 +268,6 @@ static void run_check(Experiment *x) {
         "The mark beside a rule is that of a check: it moves a number by `h` to both sides, and divides "
         "the difference of the losses by 2 `h`. How far is that from the gradient, as a share of it? relu(`x`), the "
         "larger of `x` and 0, has a kink at 0; here `x` is 0.001, and the slope is 1.");
-    experiment_row(x, "loss, float64");
-    experiment_row(x, "loss, float32");
-    experiment_row(x, "relu(0.001)");
-    experiment_column(x, 'n', "error");
     for (int digits = 0; digits <= 12; digits++) {
         const double h = pow(10, -digits);
         experiment_position(x, digits < 4 ? "%g" : "%.0e", h);
@@ -287,6 +283,9 @@ const ExperimentKind experiment_check = {
     .made = "U",
     .input = "w",
     .takes = {"queries", "keys", "values", "w", "T"},
+    .rows = {"loss, float64", "loss, float32", "relu(0.001)"},
+    .columns = {"error"},
+    .kinds = "n",
     .run = run_check,
 };
 

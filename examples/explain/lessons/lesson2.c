@@ -16,7 +16,7 @@ static Tensor *build(Lesson *l) {
     Tensor *s = ag_name(ag_matmul(q, ag_name(ag_transpose(k, 0, 1), "K'")), "S");
     if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
     Tensor *a = ag_name(ag_softmax(s, 1), "A");
-    return lesson_loss(ag_name(ag_matmul(a, v), "Y"), t);
+    return lesson_loss(ag_name(ag_matmul(a, v), "Y"), t, NULL);
 }
 
 /* The lesson follows the last query, and the key that it gives the largest weight. */
@@ -256,13 +256,6 @@ static void head_of_root(Experiment *x) {
         "Softmax reads the scores `S`, or divides them first. How long is the gradient `dz` of a "
         "row of its scores, and how long is `dq`, that of the query (median row)? `dz` alone does "
         "not tell: there `S` / d looks best.");
-    experiment_row(x, "`S`");
-    experiment_row(x, "`S` / sqrt(d)");
-    experiment_row(x, "`S` / d");
-    experiment_column(x, 'n', "usual size");
-    experiment_column(x, 's', "largest weight");
-    experiment_column(x, 's', "length of `dz`");
-    experiment_column(x, 's', "length of `dq`");
     experiment_line(x, "d products add up to a size of sqrt(d)",
                     "Of both signs, they partly cancel: variances add, 1 + 1 + ... is d.");
     experiment_line(x, "`dq` = c (`dz_0` `k_0` + `dz_1` `k_1` + ...)",
@@ -299,7 +292,7 @@ static void run_root(Experiment *x) {
 static void attend(Tensor *const taken[4], Tensor *k, Tensor *b, double scale, Tensor *made[2]) {
     made[0] = ag_scale(ag_matmul(taken[0], ag_transpose(ag_add(k, b), 0, 1)), scale);
     made[1] = ag_softmax(made[0], 1);
-    ag_backward(lesson_loss(ag_matmul(made[1], taken[2]), taken[3]));
+    ag_backward(lesson_loss(ag_matmul(made[1], taken[2]), taken[3], NULL));
 }
 
 enum { BIAS_KEYS = EXPERIMENT_ROWS - 1, BIAS_COLUMNS = 4 };
@@ -362,6 +355,9 @@ const ExperimentKind experiment_root = {
     .phase = 'b',
     .made = "S / sqrt(d)",
     .input = "S",
+    .rows = {"`S`", "`S` / sqrt(d)", "`S` / d"},
+    .columns = {"usual size", "largest weight", "length of `dz`", "length of `dq`"},
+    .kinds = "nsss",
     .run = run_root,
 };
 const ExperimentKind experiment_key_bias = {

@@ -32,7 +32,7 @@ static Tensor *build(Lesson *l) {
     Tensor *a =
         l->options.no_mask ? ag_softmax(s, -1) : ag_attention_weights(s, 1, masks_make(l), 1);
     Tensor *y = ag_name(ag_bmm(ag_name(a, "A"), v), "Y");
-    return leaves_out(l) ? lesson_loss_of_rows(y, t, make_counts(l)) : lesson_loss(y, t);
+    return lesson_loss(y, t, leaves_out(l) ? make_counts(l) : NULL);
 }
 
 /* ---- the texts ------------------------------------------------------------------------------- */
@@ -310,10 +310,6 @@ static void run_mask(Experiment *x) {
         x, 3, text_of("hidden score of \"%s\"", word_of(l, moved)),
         "\"%s\" must not see \"%s\". Move this score: behind a good mask no weight may move.",
         word_of(l, q), word_of(l, moved));
-    experiment_row(x, "score -infinity");
-    experiment_row(x, "score 0");
-    experiment_row(x, "weight 0 after softmax");
-    experiment_row(x, "the same / its sum");
     for (int i = 0; i < (int)(sizeof hidden / sizeof *hidden) && !tensor_error(); i++) {
         row[moved] = hidden[i];
         tape_begin_no_grad();
@@ -333,7 +329,7 @@ static double loss_of_rows(const Lesson *l, Tensor *const leaf[3], Tensor *t, Te
     const AttentionMask mask = {.keep = tape_own(tensor_from_bools(SHAPE(1, 1, Q, K), cells))};
     Tensor *s = ag_scale(ag_bmm(leaf[0], ag_transpose(leaf[1], 1, 2)), lesson_scale(l));
     Tensor *y = ag_bmm(ag_attention_weights(s, 1, mask, 1), leaf[2]);
-    Tensor *loss = lesson_loss(ag_mul(y, counts), ag_mul(t, counts));
+    Tensor *loss = lesson_loss(ag_mul(y, counts), ag_mul(t, counts), NULL);
     ag_backward(loss);
     return loss ? tensor_item(loss) : (double)NAN;
 }
@@ -361,12 +357,6 @@ static void run_padding(Experiment *x) {
         x, 0, "[pad] stands",
         "The mask hides the key of [pad]. But [pad] is a query, too: its row of `Y` has an "
         "error. Does it count in the loss, or is it left out?");
-    experiment_row(x, "[pad] counts");
-    experiment_row(x, "left out");
-    experiment_column(x, 'n', "loss");
-    experiment_column(x, 'n', "length of `dQ`");
-    experiment_column(x, 'n', "of `dK`");
-    experiment_column(x, 'n', "of `dV`");
     for (int at_end = 0; at_end < 2 && !tensor_error(); at_end++) {
         double with[4] = {0}, without[4] = {0};
         l.pad = at_end ? l.options.keys - 1 : 0;
@@ -392,6 +382,7 @@ const ExperimentKind experiment_mask = {
     .phase = 'f',
     .made = "A",
     .takes = {"S / sqrt(d)"},
+    .rows = {"score -infinity", "score 0", "weight 0 after softmax", "the same / its sum"},
     .run = run_mask,
 };
 const ExperimentKind experiment_padding = {
@@ -401,6 +392,9 @@ const ExperimentKind experiment_padding = {
     .made = "E",
     .input = "Y",
     .takes = {"Q", "K", "V", "T"},
+    .rows = {"[pad] counts", "left out"},
+    .columns = {"loss", "length of `dQ`", "of `dK`", "of `dV`"},
+    .kinds = "nnnn",
     .run = run_padding,
 };
 

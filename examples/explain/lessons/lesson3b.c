@@ -28,7 +28,7 @@ static Tensor *build(Lesson *l) {
     Tensor *f = ag_name(ag_masked_fill(s, make_ignored(l), -1e6), "F");
     Tensor *b = ag_name(ag_softmax(f, -1), "B");
     Tensor *y_b = ag_name(ag_bmm(b, v), "Y_B");
-    return lesson_loss(ag_name(ag_add(y_a, y_b), "Y_A + Y_B"), t);
+    return lesson_loss(ag_name(ag_add(y_a, y_b), "Y_A + Y_B"), t, NULL);
 }
 
 /* ---- the texts ------------------------------------------------------------------------------- */

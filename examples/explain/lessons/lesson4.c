@@ -26,7 +26,7 @@ static Tensor *build(Lesson *l) {
     if (!l->options.no_scale) s = ag_name(ag_scale(s, lesson_scale(l)), "S / sqrt(d)");
     Tensor *a = ag_name(weights(l, s), "A");
     if (l->options.dropout > 0) a = ag_name(ag_dropout(a, l->options.dropout), "dropout(A)");
-    return lesson_loss(ag_name(ag_bmm(a, v), "Y"), t);
+    return lesson_loss(ag_name(ag_bmm(a, v), "Y"), t, NULL);
 }
 
 /* ---- the texts ------------------------------------------------------------------------------- */
@@ -229,7 +229,7 @@ static void run_uses(const Experiment *x, Tensor *const use[4], double times) {
     Tensor *k = ag_linear(use[1], w[1], NULL);
     Tensor *s = ag_bmm(ag_linear(use[2], w[2], NULL), ag_transpose(k, 1, 2));
     Tensor *y = ag_bmm(weights(x->lesson, ag_scale(s, lesson_scale(x->lesson))), v);
-    ag_backward(lesson_loss(use[3] ? ag_add(y, use[3]) : y, x->taken[4]));
+    ag_backward(lesson_loss(use[3] ? ag_add(y, use[3]) : y, x->taken[4], NULL));
 }
 
 /* A row of the table: the lengths of the parts of dx, and of dx. Returns the last. */
@@ -259,10 +259,6 @@ static void run_residual(Experiment *x) {
         "Most models add `x` to the output: `Y` + `x`. Then `dx` has a fourth part. How long is "
         "each, and what is left of `dx` if the matrices are small?%s",
         x->lesson->options.dropout > 0 ? " (Without dropout.)" : "");
-    experiment_row(x, "`Y`");
-    experiment_row(x, "`Y` + `x`");
-    static const char *const parts[] = {"from `V`", "from `K`", "from `Q`", "from + `x`", "`dx`"};
-    for (int i = 0; i < 5; i++) experiment_column(x, 'n', parts[i]);
     for (int i = 0; i < (int)(sizeof times / sizeof *times) && !tensor_error(); i++) {
         experiment_position(x, "%g", times[i]);
         const double without = show_parts(x, times[i], false), with = show_parts(x, times[i], true);
@@ -284,6 +280,9 @@ const ExperimentKind experiment_residual = {
     .made = "Q",
     .input = "x",
     .takes = {"x", "W_v", "W_k", "W_q", "T"},
+    .rows = {"`Y`", "`Y` + `x`"},
+    .columns = {"from `V`", "from `K`", "from `Q`", "from + `x`", "`dx`"},
+    .kinds = "nnnnn",
     .run = run_residual,
 };
 

@@ -48,7 +48,7 @@ static Tensor *build(Lesson *l) {
     Tensor *k = split(l, "K", ag_name(ag_linear(x, w_k, NULL), "K"));
     Tensor *v = split(l, "V", ag_name(ag_linear(x, w_v, NULL), "V"));
     Tensor *y = ag_name(ag_mul(attend(l, q, k, v), gate), "gated");
-    return lesson_loss(ag_name(ag_linear(merge(l, y), w_o, NULL), "Y"), t);
+    return lesson_loss(ag_name(ag_linear(merge(l, y), w_o, NULL), "Y"), t, NULL);
 }
 
 static int most_important(const Lesson *l) {
@@ -234,8 +234,8 @@ static void tell_x(Lesson *l) {
     say(l, step_addition("Q", "x"), LARGEST,
         "Complete: %s. All heads read the same `x`, and all of them, in three ways, are in this "
         "sum.",
-        show_sum_of_3(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
-                      grad_of("x", x)));
+        show_sum_of_uses(part_of("V", "x", x), part_of("K", "x", x), part_of("Q", "x", x),
+                         grad_of("x", x)));
     say(l, step_backward("Q", "W_q"), LARGEST,
         "And last the matrix of the queries. Now everything that learns has its gradient.");
 }

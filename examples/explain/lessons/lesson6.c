@@ -80,7 +80,7 @@ static Tensor *build(Lesson *l) {
         for (int64_t j = 0; j < E; j++) tensor_set(T, tensor_get(x, 0, (i + 1) % n, j), 0, i, j);
     T = lesson_own(l, "T", T);
     if (!l->model) lesson_own_model(l, net_new(l->options.additive));
-    return lesson_loss(net_forward(l->model, x), T);
+    return lesson_loss(net_forward(l->model, x), T, NULL);
 }
 
 /* The rows of W_1.weight: a row gets no gradient if its bias gets none. */

@@ -25,19 +25,17 @@ void sgd_step(double rate, bool zeroes) {
 }
 
 /* "each of the 26 numbers of `Q`, `K` and `V`"; "`w`" */
-static void put_learning(const Lesson *l, Tensor *const *leaf, int n, char text[160]) {
+static const char *learning(const Lesson *l, Tensor *const *leaf, int n) {
     enum { MOST_NAMED = 3 };
     long long numbers = 0;
+    const char *names = "";
     for (int i = 0; i < n; i++) numbers += tensor_numel(leaf[i]);
-    *text = '\0';
-    if (n > MOST_NAMED) snprintf(text, 160, "each of the %lld numbers that learn", numbers);
-    else if (numbers > 1) snprintf(text, 160, "each of the %lld numbers of ", numbers);
-    for (int i = 0; i < n && n <= MOST_NAMED; i++) {
+    if (n > MOST_NAMED) return text_of("each of the %lld numbers that learn", numbers);
+    for (int i = 0; i < n; i++) {
         const char *before = i == n - 1 ? " and " : ", ";
-        const size_t used = strlen(text);
-        snprintf(text + used, 160 - used, "%s`%s`", i ? before : "",
-                 lesson_short_name(l, leaf[i]->name));
+        names = text_of("%s%s`%s`", names, i ? before : "", lesson_short_name(l, leaf[i]->name));
     }
+    return numbers > 1 ? text_of("each of the %lld numbers of %s", numbers, names) : names;
 }
 
 /* ---- what the losses tell -------------------------------------------------------------------- */
@@ -54,18 +52,17 @@ static const char too_large[] =
 
 static void say_first(Lesson *l) {
     Tensor *leaf[MOST_TENSORS];
-    char all[160];
     const int n = sgd_leaves(leaf);
     if (n == 0) return;
     const char *name = leaf[0]->name;
     const int64_t i = largest_grad(name);
     const double rate = l->options.rate;
     const Number after = number_with(lesson_value(name, i) - rate * lesson_grad(name, i), 3);
-    put_learning(l, leaf, n, all);
     say(l, step_sgd(), 0,
         "SGD, gradient descent, subtracts from %s its gradient times %g, the learning rate: minus, since "
         "a gradient points to a larger loss. %s `%s` goes %s. Then the loss is not %s, but %s%s%s.",
-        all, rate, tensor_numel(leaf[0]) == 1 ? "So" : "One of", lesson_short_name(l, name),
+        learning(l, leaf, n), rate, tensor_numel(leaf[0]) == 1 ? "So" : "One of",
+        lesson_short_name(l, name),
         show_step(value_of(name, i), number(rate), grad_of(name, i), after), show(l->losses[0]),
         show(l->losses[1]), grew(l, 1) ? ": " : "", grew(l, 1) ? too_large : "");
 }

@@ -214,11 +214,6 @@ const char *show_sum(Number a, Number b, Number y) {
     return EQUATION_OF(sum, words, a, b, as_fine_as(y, a, b));
 }
 
-const char *show_sum_of_3(Number a, Number b, Number c, Number y) {
-    static const char *const words[] = {"", ", ", " and ", " make "};
-    return EQUATION_OF(sum_of_3, words, a, b, c, as_fine_as(as_fine_as(y, a, b), c, c));
-}
-
 const char *show_sum_of_uses(Number v, Number k, Number q, Number y) {
     static const char *const words[] = {"", " from `V`, ", " from `K` and ", " from `Q` make "};
     return EQUATION_OF(sum_of_3, words, v, k, q, as_fine_as(as_fine_as(y, v, k), q, q));

@@ -48,9 +48,8 @@ const char *show_slope(const char *weights, const char *scores, int64_t i);
 const char *show_square(Number x, Number y), *show_scaled(double factor, Number x, Number y);
 const char *show_times(Number factor, Number x, Number y);
 const char *show_divided(Number divisor, Number x, Number y);
-/* "1 and 2 make 3"; "1, 2 and 3 make 6"; "1 from `V`, 2 from `K` and 3 from `Q` make 6" */
+/* "1 and 2 make 3"; "1 from `V`, 2 from `K` and 3 from `Q` make 6" */
 const char *show_sum(Number a, Number b, Number y);
-const char *show_sum_of_3(Number a, Number b, Number c, Number y);
 const char *show_sum_of_uses(Number v, Number k, Number q, Number y);
 /* "from 0.5 to 0.5 - 0.02 x 0.1 = 0.498": a step of SGD; "0.5 - 0.02 x 0.1 = 0.498" */
 const char *show_step(Number w, Number rate, Number dw, Number y);

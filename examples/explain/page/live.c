@@ -58,17 +58,16 @@ static bool read_seed(const char *value, Asked *asked) {
 static bool take_setting(void *context, const char *key, const char *value) {
     Asked *asked = context;
     if (strcmp(key, "lesson") == 0) return read_lesson_name(value, asked);
-    if (strcmp(key, "box") == 0) asked->box = strcmp(value, "0") != 0;
-    if (strcmp(key, "box") == 0) return true;
-    if (strcmp(key, "card") == 0) asked->card = strcmp(value, "0") != 0;
-    if (strcmp(key, "card") == 0) return true;
-    if (strcmp(key, "loop") == 0) asked->loop = value;
-    if (strcmp(key, "loop") == 0) return true;
     if (strcmp(key, "again") == 0) return read_seed(value, asked);
     if (strcmp(key, "probe") == 0) return probe_read(&asked->probe, value);
     if (strcmp(key, "show") == 0) return probe_show(&asked->probe, value);
-    if (strcmp(key, "set") != 0) return lesson_set(&asked->options, key, value);
-    return lesson_read_edit(&asked->edits[asked->options.num_edits++], value);
+    if (strcmp(key, "set") == 0)
+        return lesson_read_edit(&asked->edits[asked->options.num_edits++], value);
+    if (strcmp(key, "box") == 0) asked->box = strcmp(value, "0") != 0;
+    else if (strcmp(key, "card") == 0) asked->card = strcmp(value, "0") != 0;
+    else if (strcmp(key, "loop") == 0) asked->loop = value;
+    else return lesson_set(&asked->options, key, value);
+    return true;
 }
 
 /* Names of leaves stay in the text. */
