@@ -38,12 +38,11 @@ static const char *label(int exercise) {
 static const char *read_answers(int exercise) {
     static char text[TEXT];
     static int of = -1;
-    char line[128];
     if (of == exercise) return text;
-    snprintf(line, sizeof line,
-             "awk -v show=texts -f tests/tools/answers.awk tests/submissions/%s.txt",
-             name[exercise]);
-    FILE *answers = popen(line, "r");
+    FILE *answers =
+        popen(format("awk -v show=texts -f tests/tools/answers.awk tests/submissions/%s.txt",
+                     name[exercise]),
+              "r");
     ck_assert_ptr_nonnull(answers);
     text[fread(text, 1, sizeof text - 1, answers)] = '\0';
     ck_assert_msg(pclose(answers) == 0 && *text && strlen(text) < sizeof text - 1,
@@ -85,9 +84,7 @@ static const char *answer_alone(int exercise, int r, char mark[128]) {
 
 /* Writes one answer into the folder of the round. */
 static void submit(int exercise, const char *body) {
-    char file[128];
-    snprintf(file, sizeof file, "%s/%s.c", folder, name[exercise]);
-    put(file, body);
+    put(format("%s/%s.c", folder, name[exercise]), body);
 }
 
 /* The member of a test's extra_data; "" if there is none. */
@@ -136,9 +133,7 @@ static Json *tree;
 
 /* Marks the folder, with more arguments, and reads results.json. Returns the exit status. */
 static int mark_folder(const char *arguments) {
-    char line[512];
-    snprintf(line, sizeof line, "--submission $D --json $D/results.json %s", arguments);
-    const int status = run(line);
+    const int status = run(format("--submission $D --json $D/results.json %s", arguments));
     ck_assert_msg(status == 0 || status == 1, "status %d: %s", status, complaints);
     slurp(path("results.json"), json, sizeof json);
     tree = json_read(json);
@@ -470,14 +465,13 @@ TEST(the_lessons) {
 /* Each exercise names a step that is there, and the index of make demo has the same address. */
 LOOP_TEST(each_lesson_is_there, EXERCISES) {
     static char index[1 << 16];
-    char numbers[32], line[192], address[64], escaped[96], program_line[128], step[16], mark[128];
+    char line[192], address[64], escaped[96], program_line[128], step[16], mark[128];
     FILE *file = fopen("examples/index.html", "rb");
     ck_assert_ptr_nonnull(file);
     index[fread(index, 1, sizeof index - 1, file)] = '\0';
     fclose(file);
     if (_i == 3) submit(_i, answer(_i, 5, mark)); /* an attempt */
-    snprintf(numbers, sizeof numbers, "--submission $D %s", label(_i));
-    ck_assert_int_eq(run(numbers), 1);
+    ck_assert_int_eq(run(format("--submission $D %s", label(_i))), 1);
     const char *at = strstr(out, "explain.html#");
     ck_assert_ptr_nonnull(at);
     ck_assert_int_eq(sscanf(at, "explain.html#%63s", address), 1);
@@ -554,11 +548,8 @@ TEST(odd_folders) {
  */
 
 static void submit_for(const char *student, int exercise, const char *body) {
-    char line[128], file[160];
-    snprintf(line, sizeof line, "mkdir -p \"$D/class/%s\"", student);
-    ck_assert_int_eq(shell(line), 0);
-    snprintf(file, sizeof file, "%s/class/%s/%s.c", folder, student, name[exercise]);
-    put(file, body);
+    ck_assert_int_eq(shell(format("mkdir -p \"$D/class/%s\"", student)), 0);
+    put(format("%s/class/%s/%s.c", folder, student, name[exercise]), body);
 }
 
 /* Two of three students have the same mistake; one has a file with another name and one without a
