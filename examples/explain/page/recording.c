@@ -63,10 +63,10 @@ int data_number(const Tensor *x) {
     return -1;
 }
 
-/* Does the line swap the last two dimensions? Its result is a view of the input. */
-static bool is_transpose(const TapeLine *line) {
+bool data_turns(const TapeLine *line) {
     const int last = line->out->shape.ndim - 1;
-    if (strcmp(line->op, "transpose") != 0 || last < 1) return false;
+    const bool is_view = strcmp(line->op, "transpose") == 0 || strcmp(line->op, "permute") == 0;
+    if (!is_view || last < 1) return false;
     const Tensor *x = line->in[0];
     const Tensor *y = line->out;
     for (int d = 0; d <= last; d++) {
@@ -81,7 +81,7 @@ void data_write_transposed(FILE *file) {
     TapeLine line;
     fprintf(file, ",\n\"transposed\":[");
     for (int i = 0; tape_line(i, &line); i++) {
-        if (line.n_in == 0 || !is_transpose(&line)) continue;
+        if (!data_turns(&line)) continue;
         fprintf(file, "%s{\"tensor\":%d,\"of\":%d}", before, data_number(line.out),
                 data_number(line.in[0]));
         before = ",";

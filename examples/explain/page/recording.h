@@ -40,6 +40,8 @@ char *data_close(FILE *file, char *string);
 enum { MOST_TENSORS = 96 };
 int data_tensors(Tensor *tensor[MOST_TENSORS]);
 int data_number(const Tensor *x);
+/* Does the line swap the last two dimensions, as in K'? Its result is a view of the input. */
+bool data_turns(const TapeLine *line);
 /* Writes ,"transposed":[{"tensor":1,"of":0}, ...]: the results of lines that swap the last two
  * dimensions. */
 void data_write_transposed(FILE *file);

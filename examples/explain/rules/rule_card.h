@@ -9,10 +9,7 @@
  *
  * A line of a card says what a gradient is, not what one line of the tape adds to it: dK' and dK
  * are one line, dK = dS' @ Q, and where x is used three times dx has three terms. In the formula
- * stand the names of rule_plant.h, and the gradients that backward knows before this one.
- *
- * The first look has the lesson's numbers, the others have other numbers in every leaf: a formula
- * is right if it computes the gradient in these, so none is right by chance. */
+ * stand the names of rule_plant.h, and the gradients that backward knows before this one. */
 #ifndef TAPEHEAD_EXAMPLES_RULE_CARD_H
 #define TAPEHEAD_EXAMPLES_RULE_CARD_H
 

@@ -1,6 +1,8 @@
 /* rule_judge.c - is a formula right, and what is it if not? See rule_judge.h. */
 #include "rule_judge.h"
 
+#include "../page/recording.h"
+
 #include "../../common/put_text.h"
 
 #include <float.h>
@@ -147,7 +149,7 @@ static bool is_product(const TapeLine *line) {
 
 bool judge_turned_use(int i, int k, PlantedUse *use) {
     TapeLine line;
-    if (!tape_line(i, &line) || !planted_turns(&line)) return false;
+    if (!tape_line(i, &line) || !data_turns(&line)) return false;
     const Tensor *turned = line.out;
     Tensor *x = line.in[k];
     for (int j = i + 1; tape_line(j, &line); j++)
@@ -379,23 +381,18 @@ static bool is_right_here(Look *l, bool *ones) {
 
 static void say_not_linear(Look *l, const Judged *j, char *why) {
     bool ones = false;
+    const char *says = "It does not double when {dy} doubles, as a gradient does.";
     const bool is_right = is_right_here(l, &ones);
-    if (!is_right) say(l, "It does not double when {dy} doubles, as a gradient does.", why);
-    else if (!ones)
-        say(l,
-            "All numbers are right here, for this loss. A rule of one line has to work for any "
-            "loss: it takes what arrives, {dy}, and doubles when {dy} doubles.",
-            why);
-    else if (j->ignores_dy)
-        say(l,
-            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
-            "it is wrong: the rule forgets to multiply by {dy}.",
-            why);
-    else
-        say(l,
-            "All numbers are right here, since what arrives, {dy}, is 1 here. For any other number "
-            "it is wrong: it does not double when {dy} doubles.",
-            why);
+    if (is_right && !ones)
+        says = "All numbers are right here, for this loss. A rule of one line has to work for any "
+               "loss: it takes what arrives, {dy}, and doubles when {dy} doubles.";
+    else if (is_right && j->ignores_dy)
+        says = "All numbers are right here, since what arrives, {dy}, is 1 here. For any other "
+               "number it is wrong: the rule forgets to multiply by {dy}.";
+    else if (is_right)
+        says = "All numbers are right here, since what arrives, {dy}, is 1 here. For any other "
+               "number it is wrong: it does not double when {dy} doubles.";
+    say(l, says, why);
 }
 
 static void say_likeness(double c, bool turned, char *why, size_t size) {

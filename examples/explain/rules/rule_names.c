@@ -1,6 +1,8 @@
 /* rule_names.c - what the names in a formula stand for on a line: see rule_plant.h. */
 #include "rule_planted.h"
 
+#include "../page/recording.h"
+
 #include <string.h>
 
 bool planted_moves(const char *op) {
@@ -9,17 +11,6 @@ bool planted_moves(const char *op) {
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (strcmp(op, ops[i]) == 0) return true;
     return false;
-}
-
-bool planted_turns(const TapeLine *line) {
-    if (strcmp(line->op, "transpose") != 0 && strcmp(line->op, "permute") != 0) return false;
-    const Shape from = line->in[0]->shape, to = line->out->shape;
-    bool same = from.ndim >= 2;
-    for (int d = 0; d < from.ndim && same; d++) {
-        const int swapped = 2 * from.ndim - 3 - d; /* of the last two */
-        same = from.dim[d] == to.dim[d < from.ndim - 2 ? d : swapped];
-    }
-    return same;
 }
 
 void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]) {
@@ -259,7 +250,7 @@ static const char *name_turned_back(const RuleName *name, const Names *names) {
     tape_line(names->use->line, &line);
     const Tensor *turned = name->meaning == NAMES_INPUT ? line.in[name->input] : NULL;
     for (int i = 0; turned && i < names->use->line && tape_line(i, &line); i++)
-        if (line.out == turned && planted_turns(&line))
+        if (line.out == turned && data_turns(&line))
             back = lesson_name(&names->lesson,
                                &(RuleName){.meaning = NAMES_TENSOR, .tensor = line.in[0]});
     return *back ? back : NULL;

@@ -7,6 +7,7 @@
 
 #include "../../common/put_text.h"
 #include "../page/json.h"
+#include "../page/recording.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -331,22 +332,6 @@ bool rule_all_right(const Planting *p) {
     return true;
 }
 
-/* The number of a tensor on the tape, as tape_write_json counts them. */
-static int number_of(const Tensor *x) {
-    const Tensor *seen[RULE_NAMES];
-    TapeLine line;
-    int n = 0;
-    for (int i = 0; tape_line(i, &line); i++)
-        for (int k = 0; k <= line.n_in; k++) {
-            const Tensor *t = k < line.n_in ? line.in[k] : line.out;
-            int at = 0;
-            while (at < n && seen[at] != t) at++;
-            if (t && t == x) return at;
-            if (t && at == n && n < RULE_NAMES) seen[n++] = t;
-        }
-    return -1;
-}
-
 /* The formula in the names of rows.c: x0, y, dy, t7, and g7 for its gradient. */
 static void put_tree(const RuleFormula *f, int n, char text[RULE_TEXT]) {
     const RuleNode *node = &f->nodes[n];
@@ -365,10 +350,10 @@ static void put_tree(const RuleFormula *f, int n, char text[RULE_TEXT]) {
     else if (name->meaning == NAMES_OUT) put_text(text, RULE_TEXT, "y");
     else if (name->meaning == NAMES_INPUT) put_text(text, RULE_TEXT, "x%d", name->input);
     else if (name->meaning == NAMES_NUMBER) put_text(text, RULE_TEXT, "%.17g", name->number);
-    else if (number_of(name->tensor) < 0) put_text(text, RULE_TEXT, "kept");
+    else if (data_number(name->tensor) < 0) put_text(text, RULE_TEXT, "kept");
     else
         put_text(text, RULE_TEXT, "%c%d", name->meaning == NAMES_GRADIENT ? 'g' : 't',
-                 number_of(name->tensor));
+                 data_number(name->tensor));
 }
 
 /* A known mistake is written in the lesson's names. */

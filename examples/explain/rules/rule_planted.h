@@ -71,8 +71,6 @@ bool planted_has_gradient(const TapeLine *line, int k);
 
 /* rule_names.c: does an op only move numbers? */
 bool planted_moves(const char *op);
-/* Does the line swap the last two dimensions, as in K'? */
-bool planted_turns(const TapeLine *line);
 /* The first inputs; line->in itself is valid until the next op only. */
 void planted_inputs(const TapeLine *line, Tensor *in[PLANTED_INPUTS]);
 /* "a" of "ag_matmul(a, b)": the name of input k in the op's call; "" if it has none. */

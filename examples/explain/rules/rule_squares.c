@@ -2,6 +2,8 @@
  * square it can be computed, and compared. See rule_judge.h. */
 #include "rule_judge.h"
 
+#include "../page/recording.h"
+
 #include <math.h>
 
 /* Square tables in place of the tensors of a line. */
@@ -21,7 +23,7 @@ typedef struct {
 static const Tensor *twin_of(const Tensor *x, bool *turned) {
     TapeLine line;
     for (int i = 0; tape_line(i, &line); i++) {
-        if (line.out != x || !planted_turns(&line)) continue;
+        if (line.out != x || !data_turns(&line)) continue;
         *turned = true;
         return line.in[0];
     }

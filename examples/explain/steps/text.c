@@ -24,14 +24,15 @@ static const Json *lesson;
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* A paragraph in lines of at most 80 characters, after a margin; code in backquotes is bold. */
+/* A paragraph in lines of at most 80 characters, after a margin; code in backquotes is bold. Behind
+ * one that ends with a newline there is an empty line. */
 static void print_paragraph(const char *text, int margin) {
     int column = 0;
     bool code = false;
     while (*text) {
         const int length = (int)strcspn(text, " ");
         int letters = 0;
-        for (int i = 0; i < length; i++) letters += text[i] != '`';
+        for (int i = 0; i < length; i++) letters += !strchr("`\n", text[i]);
         if (column > margin && column + 1 + letters > TERMINAL_WIDTH) {
             putchar('\n');
             column = 0;
@@ -210,8 +211,7 @@ static void print_answer(const Json *question) {
         if (terms >= 0) snprintf(text, sizeof text, "%d term%s", (int)terms, plural(terms));
     }
     if (!*text) return;
-    say(TERMINAL_MARGIN, "Answer: %s", text);
-    putchar('\n');
+    say(TERMINAL_MARGIN, "Answer: %s\n", text);
 }
 
 /* Does a question belong to this step, or to a line that is folded in it? */
@@ -359,8 +359,7 @@ static void print_again_answer(const Json *question) {
     for (int i = 0; strcmp(form, "which") == 0 && i < AGAIN_CELLS; i++)
         if ((int)answer >> i & 1)
             put_text(text, sizeof text, "%s[%d, %d]", *text ? ", " : "", i / 3, i % 3);
-    say(TERMINAL_MARGIN, "Answer: %s. %s", text, json_text(question, "why", ""));
-    putchar('\n');
+    say(TERMINAL_MARGIN, "Answer: %s. %s\n", text, json_text(question, "why", ""));
 }
 
 /* The questions about earlier lessons. */
@@ -371,8 +370,7 @@ static void show_again(void) {
             json_text(question, "ask", ""));
         putchar('\n');
         print_again_tables(question);
-        say(TERMINAL_MARGIN, "Hint: %s", json_text(question, "hint", ""));
-        putchar('\n');
+        say(TERMINAL_MARGIN, "Hint: %s\n", json_text(question, "hint", ""));
         print_again_answer(question);
     }
 }
@@ -450,9 +448,8 @@ static void show_exercise(void) {
     const char *exercise = json_text(lesson, "exercise", "");
     if (!*exercise) return;
     say(TERMINAL_MARGIN,
-        "Write it yourself, in C: examples/exercises/students/%s.c. make exercises marks it.",
+        "Write it yourself, in C: examples/exercises/students/%s.c. make exercises marks it.\n",
         exercise);
-    putchar('\n');
 }
 
 /* What the reader is to write, without an answer. */
@@ -464,8 +461,7 @@ static void show_card(const Step *step) {
     putchar('\n');
     say(TERMINAL_MARGIN,
         "Write each gradient on paper, in any order, from what arrives and from what stands in its "
-        "line. The page judges them.");
-    putchar('\n');
+        "line. The page judges them.\n");
     for (int n = 0; card_task(&plan, n, &task); n++) {
         const TapeTensor *x = &plan.tape.tensors[task.tensor];
         char panels[24] = "", sizes[64] = "one number";
@@ -498,8 +494,7 @@ static void show_loop(void) {
             json_text(state, "says", ""));
     }
     putchar('\n');
-    say(TERMINAL_MARGIN, "%s", json_text(loop, "course", ""));
-    putchar('\n');
+    say(TERMINAL_MARGIN, "%s\n", json_text(loop, "course", ""));
 }
 
 static void show_step(const Step *step) {
