@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-static bool is_alone(const TapeLine *line) {
-    int gradients = 0;
-    for (int k = 0; k < line->n_in; k++) gradients += planted_has_gradient(line, k);
-    return gradients == 1;
-}
-
 void planted_name(const Planting *p, int i, int k, char name[3 * RULE_NAME]) {
     TapeLine line;
     char gradient[RULE_NAME], argument[RULE_NAME];
@@ -20,7 +14,7 @@ void planted_name(const Planting *p, int i, int k, char name[3 * RULE_NAME]) {
     planted_gradient(&line, k, gradient);
     planted_argument(&line, k, argument);
     snprintf(name, 3 * RULE_NAME, "%s", line.out->name);
-    if (is_alone(&line) && planted_leads_to(p, name, i, k)) return;
+    if (planted_leads_to(p, name, i, k)) return;
     snprintf(name, 3 * RULE_NAME, "%s.%s", line.out->name, gradient);
     if (planted_leads_to(p, name, i, k)) return;
     snprintf(name, 3 * RULE_NAME, "%s.d%s", line.out->name, argument);

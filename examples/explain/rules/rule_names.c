@@ -195,8 +195,15 @@ bool planted_scope(const Planting *p, int i, const Tensor *x, Tensor **kept, Rul
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The lesson's name of what a name of the op stands for, "A" for "y": the shortest that can stand
- * in a formula, else any. The name itself, if the lesson has none. */
+/* Short names that can stand in a formula come first, then those with brackets. */
+static size_t rank_of(const char *name) {
+    const size_t longest = RULE_NAME;
+    if (!rule_can_stand(name)) return longest + 1;
+    return strchr(name, '(') ? longest : strlen(name);
+}
+
+/* The lesson's name of what a name of the op stands for, "A" for "y". The name itself, if the
+ * lesson has none. */
 static const char *lesson_name(const RuleScope *scope, const RuleName *of) {
     const char *found = NULL;
     const bool is_tensor = of->meaning == NAMES_TENSOR; /* not one of the line */
@@ -204,11 +211,7 @@ static const char *lesson_name(const RuleScope *scope, const RuleName *of) {
         const RuleName *name = &scope->names[i];
         if (name->meaning != of->meaning || name->input != of->input) continue;
         if (name->tensor != of->tensor) continue;
-        const bool is_short = rule_can_stand(name->name) && !strchr(name->name, '(');
-        const bool has_short = found && rule_can_stand(found) && !strchr(found, '(');
-        if (!found || (is_short && !has_short) || (!has_short && rule_can_stand(name->name)) ||
-            (is_short && strlen(name->name) < strlen(found)))
-            found = name->name;
+        if (!found || rank_of(name->name) < rank_of(found)) found = name->name;
     }
     return found ? found : of->name;
 }

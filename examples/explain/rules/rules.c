@@ -63,6 +63,16 @@ bool is_float32(const TapeTensor *x) {
     return strcmp(json_text(x->json, "type", ""), "float32") == 0;
 }
 
+int inputs_of(const RuledLine *line) {
+    int n = 0;
+    for (int k = 0; k < line->num_in; k++) n += line->in[k] >= 0;
+    return n;
+}
+
+bool is_wrong_rule(const Json *planted) {
+    return strcmp(json_text(planted, "verdict", ""), "wrong") == 0;
+}
+
 bool is_factor(const RuledLine *line, int k) {
     return line->product.is_one && (k == line->product.a || k == line->product.b);
 }
@@ -214,9 +224,8 @@ static double scale_of(const RuledLine *line) {
 }
 
 static void describe(const RuledTape *tape, const RuledLine *line, Part *p) {
-    const bool is_wrong = p->planted && strcmp(json_text(p->planted, "verdict", ""), "wrong") == 0;
     p->copies = is_broadcast(&tape->tensors[p->x], &tape->tensors[p->y], p);
-    p->is_odd = is_wrong && !is_linear_in_dy(tape, p);
+    p->is_odd = is_wrong_rule(p->planted) && !is_linear_in_dy(tape, p);
     const bool is_ruled = p->planted || (p->tree && tree_has_sum(p->tree, p->tree->n - 1));
     p->factor = p->k == 0 && is_ruled ? scale_of(line) : 0;
     p->moves = line->moves && !p->copies;

@@ -103,6 +103,10 @@ void rules_free(RuledTape *tape);
  * part `next`, which reads p's result. p->line becomes that line. False and an error without
  * memory. */
 bool rules_compose(RuledTape *tape, Part *p, const Part *next);
+/* How many of its inputs are tensors. */
+int inputs_of(const RuledLine *line);
+/* Has a reader planted a rule here that is wrong? */
+bool is_wrong_rule(const Json *planted);
 /* Is input k a factor of the line's product? */
 bool is_factor(const RuledLine *line, int k);
 /* Is each number of the gradient made from those in its own place alone, once? */

@@ -11,12 +11,6 @@
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int inputs_of(const RuledLine *line) {
-    int n = 0;
-    for (int k = 0; k < line->num_in; k++) n += line->in[k] >= 0;
-    return n;
-}
-
 /* Does line l read the result of the line before it, as the only line? */
 static bool goes_on(const RuledTape *tape, int l) {
     if (l == 0) return false;

@@ -255,10 +255,6 @@ static const double TOO_LARGE =
 static const char uncheckable[] =
     "cannot be checked: the numbers are too large, or the point is a kink";
 
-static bool is_wrong_rule(const Json *planted) {
-    return planted && strcmp(json_text(planted, "verdict", ""), "wrong") == 0;
-}
-
 /* Is a wrong rule planted, or = in place of +=? */
 static bool is_broken(const Plan *plan) {
     const Json *rule = json_first(plan->lesson, "planted");
