@@ -73,12 +73,11 @@ typedef struct {
     bool complete; /* these are all parts */
 } Numbers;
 
-/* Writes the elements that are 0, and their reasons. */
+/* Writes the elements that are 0, and their reasons; nothing if there are none. */
 static void write_zeros(Writer *w, const char *key, const double *numbers, int64_t size,
                         Numbers are) {
     char text[REASON_TEXT];
-    const char *comma = "";
-    fprintf(w->file, ",\"%s\":[", key);
+    bool any = false;
     for (int64_t i = 0; i < size; i++) {
         if (numbers[i] != 0) continue;
         if (are.of == ITEM_VALUE) reason_of_value(w->plan, are.tensor, i, text);
@@ -87,10 +86,11 @@ static void write_zeros(Writer *w, const char *key, const double *numbers, int64
         else reason_of_sum(w->plan, are.tensor, are.parts, are.complete, i, text);
         const int r = keep_reason(w, text);
         if (r < 0) continue;
-        fprintf(w->file, "%s%lld,%d", comma, (long long)i, r);
-        comma = ",";
+        if (!any) fprintf(w->file, ",\"%s\":[", key);
+        fprintf(w->file, "%s%lld,%d", any ? "," : "", (long long)i, r);
+        any = true;
     }
-    putc(']', w->file);
+    if (any) putc(']', w->file);
 }
 
 /* ---- tensors and units ----------------------------------------------------------------------- */
