@@ -1,7 +1,7 @@
 /* attention_map.c - pictures of attention weights: see attention_map.h. */
 #include "attention_map.h"
 
-#include "terminal.h"
+#include "output.h"
 #include "utf8.h"
 
 #include <inttypes.h>

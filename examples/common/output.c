@@ -4,6 +4,8 @@
 #include "../../tensor/tensor.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,4 +35,17 @@ bool output_stdout_ok(void) { return fflush(stdout) == 0 && !ferror(stdout); }
 bool output_reader_is_gone(void) {
     struct stat status;
     return !output_stdout_ok() && fstat(STDOUT_FILENO, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+bool terminal_is(FILE *file) { return isatty(fileno(file)) == 1; }
+
+bool terminal_is_plain(FILE *file) {
+    const char *locale = getenv("LC_ALL");
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    if (!locale || !*locale) locale = getenv("LC_CTYPE");
+    if (!locale || !*locale) locale = getenv("LANG");
+    bool utf8 = locale && (strstr(locale, "UTF-8") || strstr(locale, "utf8"));
+    bool allowed = utf8 && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    return !allowed || !terminal_is(file);
 }

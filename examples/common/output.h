@@ -1,4 +1,4 @@
-/* output.h - writing files and standard output. */
+/* output.h - writing files and standard output, and whether it is a terminal. */
 #ifndef TAPEHEAD_EXAMPLES_OUTPUT_H
 #define TAPEHEAD_EXAMPLES_OUTPUT_H
 
@@ -16,5 +16,11 @@ bool output_stdout_ok(void);
  * more and exits with the status of SIGPIPE. */
 bool output_reader_is_gone(void);
 enum { OUTPUT_READER_GONE = 128 + 13 };
+
+/* Is the file a terminal? */
+bool terminal_is(FILE *file);
+/* Must the output be plain ASCII: the file is no terminal, or the environment says so (no UTF-8
+ * locale, NO_COLOR, TERM=dumb)? */
+bool terminal_is_plain(FILE *file);
 
 #endif

@@ -8,7 +8,6 @@
 #include "training.h"
 
 #include "output.h"
-#include "terminal.h"
 
 #include <ctype.h>
 #include <errno.h>

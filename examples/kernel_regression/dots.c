@@ -5,7 +5,7 @@
  */
 #include "dots.h"
 
-#include "../common/terminal.h"
+#include "../common/output.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
 
 #include "dots.h"
 
+#include "../common/output.h"
 #include "../common/svg.h"
-#include "../common/terminal.h"
 
 #include "../../autograd/autograd.h"
 

@@ -217,7 +217,8 @@ static void train(Lesson *l, int64_t steps, double *losses, bool zeroes) {
     }
 }
 
-void lesson_let_go(Lesson *l) {
+/* Frees the leaves and the model: the next run draws them anew. */
+static void let_go(Lesson *l) {
     while (l->num_owned > 0) tensor_release(l->owned[--l->num_owned]);
     nn_free(l->model);
     l->model = NULL;
@@ -228,12 +229,12 @@ static void train_for_losses(Lesson *l) {
     const bool any_rule = l->any_rule;
     l->any_rule = false;
     train(l, LESSON_STEPS, l->right, true);
-    lesson_let_go(l);
+    let_go(l);
     l->any_rule = any_rule;
     if (any_rule) train(l, LESSON_STEPS, l->wrong, true);
-    lesson_let_go(l);
+    let_go(l);
     if (l->kind->loop) train(l, LOOP_STEPS + 1, l->unzeroed, false);
-    lesson_let_go(l);
+    let_go(l);
 }
 
 const double *lesson_losses(const Lesson *l) { return l->any_rule ? l->wrong : l->right; }
@@ -289,7 +290,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
     if (options.train || (kind->shows_losses && !options.only_tape)) train_for_losses(l);
     const int64_t steps = l->options.step;
     train(l, steps > 0 || options.only_tape ? steps : 2, l->losses, true);
-    if (steps == 0) lesson_let_go(l); /* the second step has the loss after the first */
+    if (steps == 0) let_go(l); /* the second step has the loss after the first */
     tape_begin();
     tape_keep_grads(true);
     const Tensor *loss = run(l);
@@ -303,7 +304,7 @@ bool lesson_open(Lesson *l, int number, LessonOptions options) {
 void lesson_close(Lesson *l) {
     tape_end();
     rule_free(&l->planting);
-    lesson_let_go(l);
+    let_go(l);
 }
 
 /* A line of the formula: with --no-scale it has no scale. */

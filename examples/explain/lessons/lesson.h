@@ -144,9 +144,6 @@ double lesson_scale(const Lesson *lesson);
 /* The name of what softmax reads, and of the weights with which it makes means. */
 const char *lesson_scores(const Lesson *lesson), *lesson_weights(const Lesson *lesson);
 
-/* Frees the leaves and the model: the next run draws them anew. */
-void lesson_let_go(Lesson *lesson);
-
 /* Element i, row-major, of a tensor or of its gradient; NaN if there is none. */
 double lesson_value(const char *name, int64_t i), lesson_grad(const char *name, int64_t i);
 

@@ -5,8 +5,8 @@
  * mask hides the padding from all queries:
  *
  *     keep      bool (1, 1, 1, K), 0 at the padding, which stands first
- *     lengths   int64 (1), with --lengths: the padding stands last, and this many keys are no
- * padding window    float (1, Q, K), with --window: -infinity where a key is not next to its query
+ *     lengths   int64 (1), with --lengths: how many keys are no padding, which stands last
+ *     window    float (1, Q, K), with --window: -infinity where a key is not next to its query
  *
  * Where padding stands first, its own row may see nothing: what comes later is hidden, and so is
  * padding itself. */

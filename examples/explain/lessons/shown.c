@@ -177,6 +177,15 @@ const char *show_difference(Number a, Number b, Number y) {
     return EQUATION_OF(difference, words, a, b, y);
 }
 
+/* The mean of the gradients of row r of weights, weighted by them, which softmax subtracts. */
+static double mean_grad_in_row(const char *weights, int64_t r) {
+    const int64_t first = r * columns_of(weights);
+    double mean = 0;
+    for (int64_t i = first; i < first + columns_of(weights); i++)
+        mean += lesson_value(weights, i) * lesson_grad(weights, i);
+    return mean;
+}
+
 const char *show_slope(const char *weights, const char *scores, int64_t i) {
     static const char *const words[] = {"", " x (", " - ", ") = "};
     const double mean = mean_grad_in_row(weights, i / columns_of(weights));

@@ -146,14 +146,6 @@ int64_t largest_in_row(const char *name, int64_t r) {
     return most;
 }
 
-double mean_grad_in_row(const char *weights, int64_t r) {
-    const int64_t first = r * columns_of(weights);
-    double mean = 0;
-    for (int64_t i = first; i < first + columns_of(weights); i++)
-        mean += lesson_value(weights, i) * lesson_grad(weights, i);
-    return mean;
-}
-
 const char *word_of(const Lesson *l, int64_t i) {
     if (i == l->pad && i >= 0) return "[pad]";
     const int64_t word = i - (l->pad >= 0 && i > l->pad);

@@ -54,8 +54,6 @@ int64_t largest_in_row(const char *name, int64_t r);
 /* The sizes of a tensor's matrices; 1 where a tensor has fewer dimensions. */
 int64_t rows_of(const char *name), columns_of(const char *name);
 int64_t size_of(const char *name);
-/* The mean of the gradients of row r of weights, weighted by them, which softmax subtracts. */
-double mean_grad_in_row(const char *weights, int64_t r);
 /* The word of token i. */
 const char *word_of(const Lesson *l, int64_t i);
 

@@ -4,8 +4,8 @@
  * sections: words, headings, questions, steps. */
 #include "text.h"
 
+#include "../../common/output.h"
 #include "../../common/plural.h"
-#include "../../common/terminal.h"
 #include "../../common/utf8.h"
 #include "../lessons/again.h"
 #include "../rules/card.h"
