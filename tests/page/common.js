@@ -59,8 +59,7 @@ function lookFit(isRecording) {
             `${where()}: rows of a small table are cut off`);
     if (isRecording || innerWidth < 1100 || innerHeight < 720 || !$("#terms, .nudged") || !$("#panel").hidden) return;
     const bottom = Math.max(...all("#step .items, #terms > *, .nudged > *, .legend").map(each => each.getBoundingClientRect().bottom)) + scrollY;
-    const isLong = state.lesson.number === 0 && all("#terms > *").length > 4; /* a rule of many parts, on a tape of one's own */
-    expect(bottom <= innerHeight + (isLong ? 70 : 0), `${where()}: the step ends at ${bottom.toFixed(0)} of ${innerHeight}`);
+    expect(bottom <= innerHeight, `${where()}: the step ends at ${bottom.toFixed(0)} of ${innerHeight}`);
 }
 
 /* Runs the walk, and gives the report to page-test. */

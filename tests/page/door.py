@@ -7,6 +7,7 @@ SABOTAGE = {
     'a mistake has no name': lambda s: s.replace('planted.mistake ? `A known', 'planted.nothing ? `A known'),
     'a mistake is not explained': lambda s: s.replace('el("b", {}, transposes(planted.why) ||', 'el("b", {}, transposes("") ||'),
     'what is wrong by it is not said': lambda s: s.replace('["So ", areWrong(spoiled)', '["So "'),
+    'names and signs are higher than words': lambda s: s.replace('.chip { flex: none; min-height: 28px', '.chip { flex: none; min-height: 36px'),
     'the picture does not show what is wrong': lambda s: s.replace('spoiled: isBack && ', 'spoiled: false && '),
     'the bar does not show where': lambda s: s.replace('=== "wrong" ? "bad"', '=== "x" ? "bad"'),
     'another step does not say where': lambda s: s.replace('nameEl(resultOf(red).gradient), " has a wrong rule")', '"?")'),

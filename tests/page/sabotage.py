@@ -55,6 +55,7 @@ def sabotages():
         'nothing is announced': ("content", lambda s: s.replace('byId("announce").textContent = text', 'void text')),
         'a wrong lesson is not said': ("content", lambda s: s.replace('`There is no lesson ${', '`${')),
         'nothing at the end of a lesson': ("content", lambda s: s.replace('"The end of this lesson. "', '""')),
+        'a rule of many parts is cut off': ("content", lambda s: s.replace('#below.full.small:has(.mean + .mean)', '.never')),
         'a presented step is cut off': ("form", lambda s: s.replace('> 0 && isPresenting() && state.tape === null', '> 0 && false')),
         'a clicker leads past a question': ("form", lambda s: s.replace('(revealStep() || revealAnswers())', 'revealStep()')),
         'a clicker shows nothing': ("form", lambda s: s.replace('state.hide && (revealStep() || revealAnswers())', 'false')),

@@ -78,7 +78,7 @@ const lowest = list => Math.max(0, ...list.filter(each => each.getClientRects().
 const endOfAll = () => lowest([...byId("step").querySelectorAll(".items, .nudged > *, .legend, #terms > *"),
     ...byId("below").querySelectorAll("#words > .text, .verdict, #questions > .question")]);
 
-const LEAST_ROW = 24, LEAST_PRESENTED = 21; /* pixels */
+const LEAST_ROW = 21; /* pixels */
 
 /* On a wide window the step ends above its lower edge: with smaller words, with lower rows, and, of large tables,
  * fewer rows in view at a time, unless all are wanted. Returns how many pixels are cut off nevertheless. */
@@ -91,7 +91,7 @@ function settle(isWhole = false) {
     if (!picture || !isWide()) return 0;
     if (isNudging()) {
         below.classList.toggle("small", endOfAll() > limit);
-        if (items) nudged.height = lowerRows(items, () => endOfAll() - limit, isPresenting() ? LEAST_PRESENTED : LEAST_ROW);
+        if (items) nudged.height = lowerRows(items, () => endOfAll() - limit);
         return Math.max(0, endOfAll() - limit);
     }
     if (!items) return 0;
@@ -100,15 +100,15 @@ function settle(isWhole = false) {
     if (endOfAll() > limit && byId("questions")) moveQuestions();
     const isUnder = below.classList.contains("full") || (byId("questions") && byId("step").contains(byId("questions"))),
         over = () => (isUnder ? endOfAll() : step()) - limit;
-    lowerRows(items, over, LEAST_ROW);
+    lowerRows(items, over);
     if (over() > 0 && !isWhole) cutTables(items, over());
     showTerms();
     return Math.max(0, endOfAll() - limit);
 }
 
-/* Rows as low as `least`, until nothing is over. Returns their height. */
-function lowerRows(items, over, least) {
-    const { layout } = state, low = least * enlarged();
+/* Lower rows, until nothing is over. Returns their height. */
+function lowerRows(items, over) {
+    const { layout } = state, low = LEAST_ROW * enlarged();
     let { height } = layout;
     for (let n = 0; n < 8 && over() > 0 && height > low; n++) {
         height = Math.max(low, height - Math.max(0.5, over() * (height + 2) / items.clientHeight));
