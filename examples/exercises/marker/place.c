@@ -396,8 +396,8 @@ bool place_prepare(const Place *place, const Exercise *e) {
     place_path(place, objects, name, ".o", path);
     if (is_there(path)) return true;
     snprintf(file, sizeof file, "%s.h", name);
-    snprintf(text, sizeof text, "#pragma once\n#include \"exercises.h\"\nvoid %s%s%s;\n", right,
-             e->function, e->prototype);
+    snprintf(text, sizeof text, "#pragma once\n%svoid %s%s%s;\n",
+             e->file ? "" : "#include \"exercises.h\"\n", right, e->function, e->prototype);
     if (!write_text(place, file, text)) return false;
     snprintf(file, sizeof file, "%s.c", name);
     snprintf(text, sizeof text,

@@ -226,14 +226,6 @@ bool scratch_write_less(const Place *place, const Exercise *e, int attempt) {
     return written;
 }
 
-bool scratch_has(const Place *place, const Exercise *e) {
-    Definition d;
-    char *text = students_text(place);
-    const bool is_there = text && find(text, 0, e->function, &d);
-    free(text);
-    return is_there;
-}
-
 bool scratch_take(Place *place, char *sentence, size_t size) {
     char path[PATH_SIZE];
     struct stat status;

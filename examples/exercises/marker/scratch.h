@@ -11,7 +11,4 @@ bool scratch_take(Place *place, char *sentence, size_t size);
  * if there is nothing more to try. */
 bool scratch_write_less(const Place *place, const Exercise *e, int attempt);
 
-/* Is the function defined in the student's file? */
-bool scratch_has(const Place *place, const Exercise *e);
-
 #endif

@@ -56,19 +56,21 @@ static void end_starved(Trial *trial) {
     end(trial, TRIAL_IMPOSSIBLE, "the machine was busy with other programs: mark it again later");
 }
 
-/* Is the function there, but static? */
-static bool is_static(const Exercise *e, const Place *place) {
+/* Is the function missing among several, or static? Then the trial ends. */
+static bool hides(Trial *trial, const Exercise *e, const Place *place) {
     char path[PATH_SIZE];
     Definition d;
-    place_path(place, "source", exercise_file(e), ".c", path);
+    place_path(place, "source", exercise_source(e), ".c", path);
     char *text = submission_read(path, SUBMISSION_MOST);
-    bool is = text && submission_definition(text, 0, e->function, &d);
-    if (is) {
-        text[d.open] = '\0';
-        is = strstr(text + d.begin, "static ");
-    }
+    const bool is_there = text && submission_definition(text, 0, e->function, &d);
+    if (is_there) text[d.open] = '\0';
+    const bool is_static = is_there && strstr(text + d.begin, "static ");
+    const bool is_missing = e->file && !is_there;
     free(text);
-    return is;
+    if (is_missing) end(trial, TRIAL_NO_COMPILE, "there is no function %s in it", e->function);
+    if (is_static)
+        end(trial, TRIAL_NO_COMPILE, "%s is static: no other file can call it", e->function);
+    return is_missing || is_static;
 }
 
 /* The file does not compile, or the machine has failed. */
@@ -80,14 +82,7 @@ static void explain_compiler(Trial *trial, const Exercise *e, const Place *place
     }
     submission_error(text, e->function, trial->sentence, sizeof trial->sentence);
     trial->end = TRIAL_NO_COMPILE;
-    if (e->file && !scratch_has(place, e)) {
-        end(trial, TRIAL_NO_COMPILE, "there is no function %s in it", e->function);
-        return;
-    }
-    if (is_static(e, place)) {
-        end(trial, TRIAL_NO_COMPILE, "%s is static: no other file can call it", e->function);
-        return;
-    }
+    if (hides(trial, e, place)) return;
     if (result.end == PROCESS_ENDED && strncmp(trial->sentence, name, strlen(name)) == 0) return;
     if (!place_can_compile(place, e)) end(trial, TRIAL_IMPOSSIBLE, "the compiler fails");
     else if (result.end == PROCESS_TIMED_OUT)
