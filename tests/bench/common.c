@@ -98,7 +98,7 @@ static double peak_now(PeakBurst burst, bool cpu_time) {
 
 enum { MAX_WARM_UP = 2000, MAX_SAMPLES = 4096 };
 
-static int ascending(const void *a, const void *b) {
+int ascending(const void *a, const void *b) {
     double p = *(const double *)a, q = *(const double *)b;
     return (p > q) - (p < q);
 }

@@ -45,7 +45,8 @@ Leaves *leaves_new(int n, Tensor *const *x);
 
 const char *isa(void); /* the instruction set that the library has chosen */
 double clock_us(bool cpu_time);
-double peak_memory(void); /* of this process until now, in MB */
+double peak_memory(void);                    /* of this process until now, in MB */
+int ascending(const void *a, const void *b); /* doubles, for qsort */
 
 /* A field of the line under way: a column of the table and a key of the JSON object. */
 void print_text(const Options *options, const char *key, int width, const char *text);

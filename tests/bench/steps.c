@@ -521,11 +521,6 @@ static double start_once(const char *program) {
     return done - start;
 }
 
-static int ascending(const void *a, const void *b) {
-    double p = *(const double *)a, q = *(const double *)b;
-    return (p > q) - (p < q);
-}
-
 static int startup(const Options *o, const char *program) {
     double us[STARTS];
     for (int i = 0; i < STARTS; i++) {
