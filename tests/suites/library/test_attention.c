@@ -553,8 +553,7 @@ TEST(nothing_ignored_leaks) {
         expect_close("dx, ignored", ag_masked_fill(y->grad, ag_logical_not(ignored), 0),
                      ag_scale(all, 0), 0);
         tape_end();
-        Tensor *made[] = {all, c, x, y, bad, zero};
-        release_all(made, 6);
+        RELEASE(all, c, x, y, bad, zero);
         release_all(d.part, 4);
     }
 }
@@ -611,8 +610,7 @@ TEST(additive_scores_past_the_lengths) {
     expect_close("dq", q->grad, before[0], 0);
     expect_close("dw", w->grad, before[1], 0);
     tape_end();
-    Tensor *made[] = {lens, q, k, w, last, c, zero, before[0], before[1]};
-    release_all(made, 9);
+    RELEASE(lens, q, k, w, last, c, zero, before[0], before[1]);
 }
 
 /* Each part of a mask can mask all keys of a query: then its result is zeros, and its gradients are
@@ -765,8 +763,7 @@ TEST(a_window_of_nan_is_no_mask) {
             ck_assert_double_ge(tensor_get(y, 0, 1, e), 0);
         }
         tape_end();
-        Tensor *made[] = {q, k, typed};
-        release_all(made, 3);
+        RELEASE(q, k, typed);
     }
     tensor_set_default_dtype(F32);
     tensor_release(window);

@@ -238,8 +238,7 @@ static void probe_indices(Tensor *x) {
     borrowed(ag_cross_entropy(x, pair, draw_size(), REDUCE_MEAN));
     borrowed(ag_masked_softmax(x, row));
     borrowed(ag_attention_weights(x, 1, (AttentionMask){.valid_lens = row}, draw_size()));
-    Tensor *made[] = {row, all, pair, w};
-    for (int i = 0; i < COUNT(made); i++) tensor_release(made[i]);
+    RELEASE(row, all, pair, w);
 }
 
 static void probe_modules(Tensor *x) {

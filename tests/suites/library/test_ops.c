@@ -511,8 +511,7 @@ WALK(integers_and_bools_compute_as_doubles_do) {
                       tensor_dtype_name(dtype), tensor_dtype_name(y->dtype));
         Tensor *expected = tensor_to(doubles, y->dtype); /* as a bool, 1 + 1 is 1 */
         expect_alike(s, tensor_dtype_name(dtype), y, expected, 0);
-        Tensor *results[] = {y, doubles, expected};
-        release_all(results, 3);
+        RELEASE(y, doubles, expected);
         release_all(in, s->n);
         release_all(real, s->n);
     }

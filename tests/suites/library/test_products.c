@@ -505,8 +505,7 @@ TEST(a_number_times_a_row_is_a_row_of_the_product) {
         const size_t bytes = 13 * 29 * (size_t)dtype_size((DType)t);
         ck_assert_mem_eq(rows->data, all->data, bytes);
         ck_assert_mem_eq(others->data, all->data, bytes);
-        Tensor *const made[] = {column, batch, row, wide, apart, all, rows, others};
-        for (int i = 0; i < COUNT(made); i++) tensor_release(made[i]);
+        RELEASE(column, batch, row, wide, apart, all, rows, others);
     }
     ck_assert(tensor_set_default_dtype(F32));
 }
