@@ -75,9 +75,8 @@ bool rule_judge(Planting *planting);
  * or "wrong"; mistake: its id, or ""; why: what the formula computes, or ""; of a right rule, that
  * it is right for these numbers only; question: of the mistake, or "". */
 void rule_write(const Planting *planting, FILE *file);
-/* Writes ,"right":[{"line":5,"input":0,"jacobian":[...]}, ...]: the derivatives by the own backward
- * of each line that has a planted rule, column by column as tape_write_json has them. False and an
- * error without memory. */
+/* Writes ,"right": and the tape, if there is a planted line, each line with its own backward. False
+ * and an error without memory. */
 bool rule_write_right(Planting *planting, FILE *file);
 /* Writes ,"places":[{"line":5,"input":0,"name":"A","formula":"y * (dy - sum(y * dy))",
  * "shown":"A * (dA - sum(A * dA))","exercise":"04_softmax","names":[{"name":"dA","is":"dy"}, ...],

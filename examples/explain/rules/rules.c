@@ -63,7 +63,7 @@ bool is_float32(const TapeTensor *x) {
     return strcmp(json_text(x->json, "type", ""), "float32") == 0;
 }
 
-int inputs_of(const RuledLine *line) {
+int num_inputs(const RuledLine *line) {
     int n = 0;
     for (int k = 0; k < line->num_in; k++) n += line->in[k] >= 0;
     return n;

@@ -104,7 +104,7 @@ void rules_free(RuledTape *tape);
  * memory. */
 bool rules_compose(RuledTape *tape, Part *p, const Part *next);
 /* How many of its inputs are tensors. */
-int inputs_of(const RuledLine *line);
+int num_inputs(const RuledLine *line);
 /* Has a reader planted a rule here that is wrong? */
 bool is_wrong_rule(const Json *planted);
 /* Is input k a factor of the line's product? */

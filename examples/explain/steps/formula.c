@@ -107,7 +107,7 @@ void constant_text(double x, char text[NUMBER_TEXT]) {
 bool is_linear(const Plan *plan, const RuledLine *line) {
     const TapeTensor *y = &plan->tape.tensors[line->out];
     const double most = is_float32(y) ? 1e-5 : 1e-12;
-    if (line->num_parts != inputs_of(line) || line->num_parts == 0) return false;
+    if (line->num_parts != num_inputs(line) || line->num_parts == 0) return false;
     for (int64_t j = 0; j < y->size; j++) {
         double sum = 0, size = 0;
         for (int n = 0; n < line->num_parts; n++) {

@@ -3,6 +3,7 @@
  * The sections: groups, steps, what the lesson says of a step, key steps, the whole. */
 #include "plan.h"
 
+#include "../../common/put_text.h"
 #include "../rules/rows.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ static bool goes_on(const RuledTape *tape, int l) {
 }
 
 static bool only_moves(const RuledTape *tape, int l) {
-    return tape->lines[l].moves && inputs_of(&tape->lines[l]) == 1;
+    return tape->lines[l].moves && num_inputs(&tape->lines[l]) == 1;
 }
 
 static int index_of_line(const RuledTape *tape, double number) {
@@ -251,25 +252,20 @@ static const char *text_of_line(const Plan *plan, const Step *step, int l) {
     return json_text(said_at(plan, name), "text", NULL);
 }
 
-/* A folded step has the texts of its lines, if they are short together, or its own, or the last;
- * a chain of moves has its own, or the first. */
+/* A folded step has the texts of its lines, or its own; a chain of moves its own, or the first. */
 static const char *text_of_fold(Plan *plan, const Step *step, const char *own) {
-    enum { MOST_LETTERS = 480 };
+    enum { MOST_LETTERS = 2000 };
     const Unit *unit = &plan->units[step->unit];
     const bool down = step->phase == STEP_FORWARD || unit->moves; /* in the order of the tape */
-    const char *one = NULL;
-    char *all = memory_take(&plan->tape.memory, MOST_LETTERS + 1, 1);
-    size_t n = 0;
-    if (unit->moves && own) return own;
-    for (int i = 0; all && i <= unit->last - unit->first; i++) {
+    char *all = memory_take(&plan->tape.memory, MOST_LETTERS, 1);
+    if (!all || (unit->moves && own)) return own;
+    for (int i = 0; i <= unit->last - unit->first; i++) {
         const char *text = text_of_line(plan, step, down ? unit->first + i : unit->last - i);
         if (!text || strstr(all, text)) continue;
-        if (!one || !unit->moves) one = text;
-        n += strlen(text) + (n > 0);
-        if (n <= MOST_LETTERS) strcat(strcat(all, *all ? " " : ""), text);
+        if (unit->moves) return text;
+        put_text(all, MOST_LETTERS, "%s%s", *all ? " " : "", text);
     }
-    if (!unit->moves && n > 0 && n <= MOST_LETTERS) return all;
-    return own ? own : one;
+    return *all ? all : own;
 }
 
 static void find_text(Plan *plan, Step *step) {
