@@ -37,7 +37,7 @@ WASM     = $(patsubst %.c,$(BUILD)/obj/wasm/%.o,$(KERNELS) examples/explain/wasm
 MODULE   = $(BUILD)/obj/examples/explain/live.wasm.o
 # What a program needs to write a page of its tape: the steps, and the page.
 PLANNER  = $(patsubst %,rules/%,card rows rule_eval rule_parse rules tree) \
-           $(patsubst %,steps/%,algebra format formula nudge plan reasons sentences worked) page/plan_json
+           $(patsubst %,steps/%,algebra format formula known nudge plan reasons sentences worked) page/plan_json
 RECORDER = $(call objects,$(patsubst %,examples/explain/%.c,$(PLANNER) $(patsubst %,page/%,html json program recording))) $(SOURCED) $(PAGE)
 # The lines of C that the page shows beside a step, which cut.awk cuts out of these files.
 SOURCED  = $(BUILD)/obj/sources.o

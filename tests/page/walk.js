@@ -157,11 +157,23 @@ async function walkKeys(number, key, isLong) {
     expect(!isLong || $("#step .length").textContent.startsWith(`${some} steps`) && $("#step .length").textContent.endsWith(`; all ${count}`), `the cover says ${$("#step .length").textContent}`);
     if (!isLong) press("k");
     expect(some === count || (button().getAttribute("aria-pressed") === "true" && all("#scrub .beside").length === count - some), `lesson ${number}: the button says ${button().outerHTML}`);
-    const said = [];
+    const said = [], counted = [];
     for (const n of wanted.slice(1)) {
         press("ArrowRight");
         said.push(Number($("#words .skipped")?.textContent.split(" ")[0] || 0));
         expect(state.step === n, `lesson ${number}: the arrow leads to step ${state.step}, and not to ${n}`);
+        counted.push($("#count").textContent);
+        const { as, kind } = stepNow(), known = as && lessons.some(each => as.startsWith(each.name + "/"));
+        expect(!known || isNudging() || !!$("#words .known a"), `${where()}, ${kind}: it is not said that its rule is known`);
+        report.links = (report.links || 0) + all("#words .skipped a").length;
+    }
+    for (const way of ["forward", "backward"]) { /* what is counted is what a reader goes through */
+        const on = counted.filter(text => text.startsWith(way));
+        expect(on.every((text, m) => text === `${way} ${m + 1} of ${on.length}`), `lesson ${number}: ${on}`);
+    }
+    for (const step of steps.filter(({ as }) => as)) { /* a link where the page has the lesson, and a step of it */
+        const [name, id] = step.as.split("/"), found = lessons.find(each => each.name === name), link = linkToKnown(step, "x");
+        expect(found ? link.hash === `#${step.as}` && stepOf(found, id) >= 0 : link === "x", `lesson ${number}, ${step.id}: as ${step.as} leads to ${link}`);
     }
     expect(said.every((each, n) => each === wanted[n + 1] - wanted[n] - 1), `lesson ${number}: it says that ${said} steps were skipped`);
     const passed = steps.findIndex(each => !each.key);

@@ -16,7 +16,7 @@
 #include "words.h"
 #include "../rules/wrong.h"
 
-enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LESSON_KEYS = 14, LOOP_STEPS = 20 };
+enum { LESSON_TENSORS = 24, LESSON_SHORTS = 16, LOOP_STEPS = 20 };
 
 typedef struct LessonKind LessonKind;
 typedef struct {
@@ -101,10 +101,8 @@ struct LessonKind {
     const char *word_columns[10];   /* and those whose columns are */
     NamePair shorts[LESSON_SHORTS]; /* a tensor, and a short name for its formulas */
     bool is_padded;                 /* a token is padding: the first; with --lengths, the last */
-    const char *keys[LESSON_KEYS]; /* steps that a class of 45 minutes sees, beside those with a bet
-                                    * or a question: a line forward, "A", or back, "A > S" */
-    const char *card[8];           /* tensors whose gradients the reader writes from memory */
-    LessonOptions own;             /* sizes, dropout and seed, unless others are given */
+    const char *card[8];            /* tensors whose gradients the reader writes from memory */
+    LessonOptions own;              /* sizes, dropout and seed, unless others are given */
     double rates[3];            /* of SGD on all leaves: the lesson's own, with which the loss falls
                                  * clearly, a larger one that learns, and one that is too large */
     bool shows_losses;          /* of LESSON_STEPS steps */

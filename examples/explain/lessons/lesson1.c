@@ -301,7 +301,6 @@ const LessonKind lesson_1 = {
     .formula = {"D = queries - keys,  U = D w", "S = -U^2 / 2,  A = softmax(S)", "Y = A values",
                 "loss = sum((Y - T)^2)"},
     .shorts = {{"queries", "Q"}, {"keys", "K"}, {"values", "V"}},
-    .keys = {"D", "S", "A", "Y", "loss", "E > Y", "Y > A", "A > S"},
     .card = {"A", "S", "U^2", "U", "w"},
     .own = {.queries = 3, .keys = 4, .seed = 4},
     .rates = {RATE, 0.5, 2},

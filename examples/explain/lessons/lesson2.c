@@ -384,8 +384,6 @@ const LessonKind lesson_2 = {
     .word_rows = {"Q", "K", "V", "S", "S / sqrt(d)", "A", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
-    .keys = {"K'", "S", "S / sqrt(d)", "A", "Y", "loss", "E > Y", "Y > V", "S / sqrt(d) > S",
-             "S > K'"},
     .card = {"V", "A", "S / sqrt(d)", "S", "Q", "K"},
     .own = {.queries = 2, .keys = 3, .size = 4, .seed = 2},
     .rates = {0.02, 0.2, 2},

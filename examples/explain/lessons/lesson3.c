@@ -413,7 +413,6 @@ const LessonKind lesson_3 = {
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A"},
     .shorts = {{"S / sqrt(d)", "Z"}},
     .is_padded = true,
-    .keys = {"S", "Y", "loss", "E > Y", "Y > A"},
     .card = {"V", "A", "S / sqrt(d)", "S", "Q", "K"},
     .own = {.queries = 4, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rates = {0.02, 0.2, 1},

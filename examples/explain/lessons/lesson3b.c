@@ -261,7 +261,6 @@ const LessonKind lesson_3b = {
     .word_columns = {"K'", "S", "S / sqrt(d)", "keep", "window", "A", "ignored", "F", "B"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"Y_A + Y_B", "Y"}},
     .is_padded = true,
-    .keys = {"A", "F", "Y_B", "Y_B > V", "F > S / sqrt(d)", "F > S"},
     .card = {"B", "F", "A", "V", "S / sqrt(d)", "S"},
     .own = {.queries = 3, .keys = 4, .size = 2, .seed = 3, .causal = 1},
     .rates = {0.02, 0.1, 0.3},

@@ -299,7 +299,6 @@ const LessonKind lesson_4 = {
     .word_rows = {"x", "Q", "K", "V", "S", "S / sqrt(d)", "A", "dropout(A)", "Y", "T", "E", "E^2"},
     .word_columns = {"K'", "S", "S / sqrt(d)", "A", "dropout(A)"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}},
-    .keys = {"Q", "K", "V", "A", "dropout(A)", "Y", "loss", "E > Y", "V > x", "K > x", "Q > x"},
     .card = {"V", "dropout(A)", "A", "S / sqrt(d)", "K", "W_q", "x"},
     .own = {.tokens = 3, .size = 2, .dropout = 0.25, .seed = 11},
     .rates = {0.02, 0.05, 0.3},

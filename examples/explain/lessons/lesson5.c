@@ -353,7 +353,6 @@ const LessonKind lesson_5 = {
                   "E^2"},
     .word_columns = {"K_h'", "S", "S / sqrt(d)", "A", "dropout(A)"},
     .shorts = {{"S / sqrt(d)", "Z"}, {"dropout(A)", "A_p"}, {"Concat(heads)", "C"}, {"gated", "G"}},
-    .keys = {"Q", "S", "A", "gated", "Concat(heads)", "Y", "loss", "E > Y"},
     .card = {"Concat(heads)", "W_o", "Y_h", "gate", "A", "V_h", "S / sqrt(d)"},
     .own = {.heads = 3, .tokens = 4, .size = 2, .dropout = 0, .seed = 11},
     .rates = {0.01, 0.02, 0.3},

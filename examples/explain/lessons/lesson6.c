@@ -360,7 +360,6 @@ const LessonKind lesson_6 = {
                {"W_2.weight", "W_2"},
                {"W_1.bias", "b_1"},
                {"W_2.bias", "b_2"}},
-    .keys = {"queries", "attention_weights", "relu(P)", "Y", "loss", "E > Y", "P > W_1.weight"},
     .card = {"W_2.weight", "W_2.bias", "relu(P)", "P", "attention_weights", "scores", "W_q.weight"},
     .own = {.tokens = 4, .seed = 26},
     .rates = {RATE, 0.05, 0.5},

@@ -468,21 +468,6 @@ static void write_short(Lesson *l) {
     putc(']', l->json);
 }
 
-/* "key":["f3","b3.0"] */
-static void write_keys(Lesson *l) {
-    begin_list(l, "key");
-    for (const char *const *key = l->kind->keys; *key; key++) {
-        const char *input = strstr(*key, " > ");
-        char made[64];
-        snprintf(made, sizeof made, "%.*s", (int)(input ? input - *key : 63), *key);
-        const Step at = input ? step_backward(made, input + 3) : step_forward(made);
-        if (!at.kind) continue;
-        begin_item(l);
-        write_name(l, at);
-    }
-    putc(']', l->json);
-}
-
 /* "card":[2,5]: tensors, of those that are on the tape and get a gradient. */
 static void write_card(Lesson *l) {
     begin_list(l, "card");
@@ -520,7 +505,6 @@ void tell_write_names(Lesson *l) {
     data_write_transposed(l->json);
     write_short(l);
     write_letters(l);
-    write_keys(l);
     write_card(l);
 }
 

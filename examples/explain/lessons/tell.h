@@ -112,7 +112,7 @@ void ask_choice(Lesson *l, Step at, const char *const *options, int answer, cons
 /* ---- for lesson.c ---------------------------------------------------------------------------- */
 
 /* Write members of the lesson's JSON: "cover" and "bet"; "steps"; "questions"; "words",
- * "labels", "fold", "transposed", "short", "letters" and "key". */
+ * "labels", "fold", "transposed", "short", "letters" and "card". */
 void tell_write_cover(Lesson *l), tell_write_steps(Lesson *l), tell_write_questions(Lesson *l);
 void tell_write_names(Lesson *l);
 

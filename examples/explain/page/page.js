@@ -204,7 +204,7 @@ function draw() {
 function announce() {
     const { lesson, step } = state, said = [...document.querySelectorAll("#step :is(h1, h2, .lead), #door h2, #terms, #words > .text")]
         .filter(each => each.id !== "terms" || !isHiding()).map(each => each.innerText.trim().replace(/\s+/g, " ")), 
-        text = [phaseOf(lesson, step), ...said, isNudging() && looksOf(stepNow())[lookNow() - 1]].filter(Boolean).join(". ");
+        text = [countOf(lesson, step), ...said, isNudging() && looksOf(stepNow())[lookNow() - 1]].filter(Boolean).join(". ");
     if (byId("announce").textContent !== text) byId("announce").textContent = text;
 }
 
@@ -250,7 +250,8 @@ function drawBar() {
     if (state.hide) lesson.steps.forEach((each, m) => isRuleHidden(each) && asks.add(m));
     fill(bar, lesson.steps.map(({ key }, n) => el("i", { class: [n > lesson.forward ? "b" : n ? "f" : "o", n === step ? "on"
         : n < step && "past", lesson.steps[n].check === "wrong" ? "bad" : asks.has(n) && "ask", state.keys && !key && "beside"].filter(Boolean).join(" ") })));
-    byId("count").textContent = phaseOf(lesson, step);
+    byId("count").textContent = countOf(lesson, step);
+    byId("count").title = state.keys ? `${some} of the ${all} steps are new, or have a question` : "";
     byId("back").disabled = step === 0;
     byId("next").disabled = step === lesson.steps.length - 1 && !lesson.number;
     byId("hide").setAttribute("aria-pressed", String(state.hide));

@@ -71,14 +71,23 @@ const keySteps = ({ steps }) => new Set(steps.flatMap(({ key }, n) => (key ? n :
 /* Those that the reader goes through. */
 const shownSteps = lesson => (state.keys ? [...keySteps(lesson)] : [...lesson.steps.keys()]);
 
-/* "4 steps skipped: moves": those between this key step and the one before it. */
+/* "4 steps skipped: moves": those between this key step and the one before it; each leads to the step of an earlier lesson that has
+ * its rule. */
 function drawSkipped() {
     const { lesson: { steps }, step, keys } = state, passed = [], most = 4;
     for (let n = step - 1; keys && steps[step].key && !steps[n].key; n--) passed.unshift(steps[n]);
-    const made = new Set(passed.map(({ kind, tensor }) => (kind === "forward" ? tensor.title : tensor.gradient)));
-    return passed.length > 0 && el("p", { class: "skipped" }, passed.length > 1 ? `${passed.length} steps` : "1 step", " skipped: ",
-        passed.every(({ moves }) => moves) ? "moves" : [listed([...made].slice(0, most).map(name => nameEl(name))), made.size > most && ", …"]);
+    const made = new Map(passed.map(each => [each.kind === "forward" ? each.tensor.title : each.tensor.gradient, each]));
+    return passed.length > 0 && el("p", { class: "skipped" }, passed.length > 1 ? `${passed.length} steps` : "1 step", " skipped", passed.some(isLinked) && ", as in earlier lessons", ": ",
+        passed.every(({ moves }) => moves) ? "moves" : [listed([...made].slice(0, most).map(([name, each]) => linkToKnown(each, nameEl(name)))), made.size > most && ", …"]);
 }
+
+/* Words that lead to the step of an earlier lesson which has the rule of this one, if the page has that lesson. */
+const knownFrom = ({ as = "" }) => as.split("/")[0];
+const isLinked = step => lessons.some(({ name }) => name === knownFrom(step));
+const linkToKnown = (step, words) => (isLinked(step) ? el("a", { href: "#" + step.as, title: `as in lesson ${knownFrom(step)}` }, words) : words);
+
+/* At a step whose rule is known. */
+const drawKnown = step => step.as && el("p", { class: "known" }, linkToKnown(step, `The rule is that of lesson ${knownFrom(step)}.`));
 
 /* The names of the steps as addresses counted them before steps had names: a step for each line forward, the start, then
  * a step for each line backward, and one for each addition. */
@@ -89,6 +98,13 @@ function countedSteps({ plan: { steps }, allUnits }) {
     const backward = ({ line, parts }) => [...parts.slice(0, 1).map(({ k }) => `b${line}.${k}`),
         ...parts.filter(isFirst).filter(({ tensor }) => isSum(tensor)).map(({ k }) => `a${line}.${k}`)];
     return [...single.map(({ line }) => "f" + line), ...starts, ...single.slice().reverse().flatMap(backward)];
+}
+
+/* The same for what a reader goes through: "backward 3 of 6" where known steps are skipped. */
+function countOf(lesson, n) {
+    const { steps, forward } = lesson, isForward = n <= forward, some = [...keySteps(lesson)].filter(m => steps[m].unit && m <= forward === isForward);
+    return !state.keys || state.printing || !steps[n].unit ? phaseOf(lesson, n)
+        : `${isForward ? "forward" : "backward"} ${Math.max(1, some.filter(m => m <= n).length)} of ${some.length}`;
 }
 
 const phases = { cover: "start", twice: "again", sgd: "the step", card: "the card" };

@@ -4,6 +4,7 @@
 #include "plan_json.h"
 
 #include "../rules/card.h"
+#include "../steps/known.h"
 #include "../steps/reasons.h"
 #include "../steps/sentences.h"
 #include "../steps/worked.h"
@@ -391,6 +392,7 @@ static void write_step(Writer *w, int s) {
     fprintf(w->file, "%s\n{\"at\":\"%s\",\"kind\":\"%s\"", s ? "," : "", step->name,
             kinds[step->phase]);
     if (step->is_key) fprintf(w->file, ",\"key\":true");
+    if (step->as) write_text(w->file, "as", step->as);
     if (step->phase == STEP_COVER) {
         putc('}', w->file);
         return;
@@ -473,7 +475,7 @@ static void write_program(FILE *file, const Plan *plan) {
 bool plan_write_lesson(FILE *file, char *lesson) {
     Plan plan = {.lesson = NULL};
     Json *tree = json_read(lesson);
-    if (tree && plan_make(&plan, tree)) {
+    if (tree && plan_make(&plan, tree) && known_mark(&plan)) {
         const char *before = "{";
         for (const Json *item = tree->first; item; item = item->next) {
             if (is_unread(tree, item, &plan)) continue;

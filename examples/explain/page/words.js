@@ -28,7 +28,7 @@ function drawWords() {
         isWrong(planted) ? drawWordsOfWrong(step, planted) : el("p", { class: "text" }, prose(words)),
         isOfWeights(step) && !isHidden && state.lesson.letters && el("p", { class: "text small" }, prose(state.lesson.letters)),
         step.check === "wrong" && !isWrong(planted) && isBroken(state.lesson) && drawTraining(),
-        !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawProgram(step));
+        !isHidden && !isAskedAll() && drawVerdict(step), !isWrong(planted) && drawQuestions(), drawTry(step), drawEnd(), drawKnown(step), drawProgram(step));
     byId("below").classList.toggle("asks", questionsNow().length > 0 && !isWrong(planted));
 }
 

@@ -291,41 +291,9 @@ static void mark_named(Plan *plan, const char *name) {
 }
 
 static void mark_said(Plan *plan) {
-    const Json *name = json_first(plan->lesson, "key");
     const Json *question = json_first(plan->lesson, "questions");
-    for (; name; name = name->next)
-        if (name->kind == JSON_STRING) mark_named(plan, name->text);
     for (; question; question = question->next) mark_named(plan, json_text(question, "at", ""));
     mark_named(plan, json_text(json_get(plan->lesson, "bet"), "at", ""));
-}
-
-static const char *op_of_line(const Plan *plan, int l) {
-    return json_text(plan->tape.lines[l].json, "op", "");
-}
-
-/* Do two steps show the same: the same ops, backward to the same input? */
-static bool is_alike(const Plan *plan, const Step *a, const Step *b) {
-    if (a->phase != b->phase) return false;
-    if (a->phase == STEP_ADD) return true;
-    if (a->part && a->part->k != b->part->k) return false;
-    const Unit *u = &plan->units[a->unit];
-    const Unit *v = &plan->units[b->unit];
-    bool same = u->last - u->first == v->last - v->first;
-    for (int i = 0; same && i <= u->last - u->first; i++)
-        same = strcmp(op_of_line(plan, u->first + i), op_of_line(plan, v->first + i)) == 0;
-    return same;
-}
-
-/* What is new among the steps that are shown. */
-static void mark_new(Plan *plan, bool open) {
-    for (int i = 1; i < plan->num_steps; i++) {
-        Step *step = &plan->steps[i];
-        bool is_new = step->unit >= 0 && step->phase != STEP_START && !step->moves;
-        for (int j = 1; j < i && is_new; j++)
-            is_new =
-                !plan_shows(plan, &plan->steps[j], open) || !is_alike(plan, step, &plan->steps[j]);
-        if (is_new && plan_shows(plan, step, open)) step->is_key = true;
-    }
 }
 
 static void find_key_steps(Plan *plan) {
@@ -339,9 +307,7 @@ static void find_key_steps(Plan *plan) {
     plan->is_long = shown > MANY_STEPS;
     plan->steps[0].is_key = true;
     for (int open = 0; open < 2; open++) plan->steps[last[open]].is_key = true;
-    if (json_get(plan->lesson, "key")) mark_said(plan);
-    else
-        for (int open = 0; open < 2; open++) mark_new(plan, open);
+    mark_said(plan);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -16,9 +16,7 @@
  * of its lines; the plan has both. A folded step has the name of its last line forward, of its
  * first line backward, and the derivatives of all its lines, multiplied.
  *
- * Key steps are those that the lesson names, those with a bet or a question, and both ends. Of
- * another tape they are what is new: the first step of each op forward, and the first backward to
- * each input of each op; no moves, and of the additions the first. */
+ * Key steps are those with a bet or a question, both ends, and those that are new (known.h). */
 #ifndef TAPEHEAD_EXAMPLES_PLAN_H
 #define TAPEHEAD_EXAMPLES_PLAN_H
 
@@ -61,6 +59,7 @@ typedef struct {
     bool is_said;          /* it is the lesson's */
     bool has_own_text;     /* text is what the lesson says at this name */
     bool is_key;           /* it is shown where only the key steps are */
+    const char *as; /* "2/b4.1": that of an earlier lesson has the same rule; NULL: none has */
 } Step;
 
 typedef struct {

@@ -1566,16 +1566,6 @@ LOOP_TEST(covers_and_bets, CASES) {
     close_case();
 }
 
-/* The steps of a short class: each is a step with a text. */
-LOOP_TEST(key_steps, CASES) {
-    open_case(_i);
-    const Json *keys = json_get(tree, "key");
-    if (_i < PARTS)
-        ck_assert(keys->count >= 3 && 3 * keys->count < 2 * json_get(tree, "steps")->count);
-    for (const Json *key = keys->first; key; key = key->next) ck_assert(*text_of(key->text));
-    close_case();
-}
-
 /* ---- equations of the texts ------------------------------------------------------------------ */
 
 static const char *rest; /* what is left of a text */

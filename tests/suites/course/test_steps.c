@@ -11,6 +11,7 @@
 #include "../../../examples/explain/page/check.h"
 #include "../../../examples/explain/page/recording.h"
 #include "../../../examples/explain/lessons/lesson.h"
+#include "../../../examples/explain/steps/known.h"
 #include "../../../examples/explain/steps/reasons.h"
 #include "../../../examples/explain/steps/sentences.h"
 #include "../../../examples/explain/steps/text.h"
@@ -66,7 +67,7 @@ static void open_json(char *text, bool open) {
     tree = json_read(json);
     ck_assert_msg(tree != NULL, "%s", tensor_error());
     ck_assert_msg(check_tape(json_get(tree, "tape")), "%s", tensor_error());
-    ck_assert_msg(plan_make(&plan, tree), "%s", tensor_error());
+    ck_assert_msg(plan_make(&plan, tree) && known_mark(&plan), "%s", tensor_error());
 }
 
 /* One of the parts of a lesson. */
@@ -586,15 +587,69 @@ static void expect_keys(const char *expected) {
 /* A lesson found its key steps; a long one begins with them. */
 TEST(key_steps) {
     open_part(1, 0, false);
-    expect_keys("0 f0 f1 f2 f3 f4 f7 b5.0 b4.0 b4.1 b3.0 b2.0 b1.0 b1.1 b0.0");
+    expect_keys("0 f1 f4 b4.0 b4.1 b3.0 b1.0 b1.1 b0.0");
     ck_assert(!plan.is_long);
     close_plan();
     open_part(4, 0, false);
-    expect_keys("0 f0 f3 f13 f15 f17 f20 f21 f24 b22.0 b17.1 b0.1");
+    expect_keys("0 f3 f13 f16 b17.1 b16.0 b16.1 b13.0 b13.1 b0.1");
     ck_assert(plan.is_long);
     opened = true; /* a name inside a chain of moves is then its own step */
-    expect_keys("0 f0 f3 f13 f15 f17 f20 f21 f24 b22.0 b17.1 b0.1");
+    expect_keys("0 f3 f13 f16 b17.1 b16.0 b16.1 b13.0 b13.1 b0.1");
     close_plan();
+}
+
+/* The steps of the lessons as they are: the rule of each, its address, and the lesson in the order
+ * in which they are read. */
+static struct {
+    char rule[KNOWN_TEXT], where[40];
+    int part;
+} taught[400];
+static int num_taught;
+
+static void show_rules(int part) {
+    Formula f;
+    for (Step *step = plan.steps; step < plan.steps + plan.num_steps; step++) {
+        if (step->unit < 0) continue;
+        ck_assert_int_lt(num_taught, 400);
+        formula_of(&plan, step, &f);
+        known_rule(&plan, step, f.title, taught[num_taught].rule);
+        snprintf(taught[num_taught].where, sizeof taught->where, "%d%s/%s",
+                 (int)json_integer(plan.lesson, "number", 0), json_text(plan.lesson, "part", ""),
+                 step->name);
+        taught[num_taught++].part = part;
+    }
+}
+
+/* A step has a link to an earlier lesson if, and only if, one has its rule; and it leads to such a
+ * step. */
+static void expect_known(int n, const char *as) {
+    bool is_known = false, leads = false;
+    for (int i = 0; i < num_taught; i++)
+        if (taught[i].part < taught[n].part && strcmp(taught[i].rule, taught[n].rule) == 0) {
+            is_known = true;
+            leads = leads || (as && strcmp(taught[i].where, as) == 0);
+        }
+    ck_assert_msg(is_known ? leads : !as, "%s, %s: known from %s", taught[n].where, taught[n].rule,
+                  as ? as : "nowhere");
+}
+
+TEST(known_steps_lead_to_earlier_lessons) {
+    int parts = 0;
+    num_taught = 0;
+    for (int number = 1; number <= 6; number++)
+        for (int part = 0; part < 2; part++) {
+            LessonOptions options = LESSON_OPTIONS;
+            CasePart found = {part, NULL};
+            ck_assert(lessons_use(number, number, options, keep_part, &found));
+            if (!found.text) continue;
+            open_json(found.text, false);
+            const int first = num_taught;
+            show_rules(parts++);
+            for (int n = first, s = 0; s < plan.num_steps; s++)
+                if (plan.steps[s].unit >= 0) expect_known(n++, plan.steps[s].as);
+            close_plan();
+        }
+    ck_assert_int_eq(parts, 7);
 }
 
 /* How many steps of a reader's way stand before the next question, at most; the steps are those
@@ -1136,7 +1191,7 @@ TEST(key_steps_of_other_tapes) {
     Tensor *y = x;
     for (int i = 0; i < 3; i++) y = ag_transpose(ag_tanh(ag_matmul(y, w)), 0, 1); /* 2 to 10 */
     open_tape(ag_sum(ag_mul(y, x)));
-    expect_keys("0 f2 f3 f11 f12 b12.0 b11.0 b11.1 b9.0 b8.0 b8.1 a5.1 a2.1");
+    expect_keys("0 f2 f3 f11 f12 b12.0 b11.0 b9.0 b8.0 b8.1 b7.0 a5.1 a2.0 a2.1");
     ck_assert(plan.is_long); /* 11 forward, the start, 17 backward */
     close_plan();
     begin_tape();
