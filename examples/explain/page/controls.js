@@ -210,8 +210,6 @@ const Controls = (() => {
     const keysAt = place => [place, ...(state.lesson.planted || []).filter(each => each.typed && isAtPlace(place)(each))]
         .map(({ name }) => `rule:${name}`);
 
-    const isOwnRule = place => keysAt(place).some(key => changes.has(key)); /* and not of the page */
-
     /* What the library says of a formula at this place, without planting it: {error}, or {planted}. */
     function tryRule(place, formula) {
         const before = changes;
@@ -227,9 +225,6 @@ const Controls = (() => {
         const without = Object.fromEntries(keysAt(place).map(key => [key, null]));
         return change(formula === null ? without : { ...without, [`rule:${place.name}`]: oneLine(formula) });
     }
-
-    const takeBackRules = () =>
-        change({ rule: "", ...Object.fromEntries([...changes.keys()].filter(isRule).map(key => [key, null])) });
 
     /* The losses of 200 steps of SGD with the right rules and with those of the reader: {right, wrong}. */
     const isTrained = () => !library || asked.has(requestOf({ train: 1 }));
@@ -302,7 +297,7 @@ const Controls = (() => {
     const isTyped = (t, i) => !t.producer && changes.has(editKey(t, i)); /* did the reader type this number? */
 
     return { begin, read, suffix, change, startAgain, valueNow, drawn, field, typeIn, isTyped, changedByRule,
-        otherState, setCompare, forward, ask: request => library && ask(request), canWriteRules, box, judgeCard, tryRule, plantRule, requestOf, isOwnRule, takeBackRules, onlyRules,
+        otherState, setCompare, forward, ask: request => library && ask(request), canWriteRules, box, judgeCard, tryRule, plantRule, requestOf, onlyRules,
         isTrained, training,
         settings: () => settingsOf(recorded), recorded: () => recorded, isChanged: () => changes.size > 0,
         isLoading: () => loading, isLive: () => library !== null, time: () => answer.time,

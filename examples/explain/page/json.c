@@ -277,13 +277,20 @@ void json_write_numbers(FILE *file, const double *numbers, int64_t n, int digits
     putc(']', file);
 }
 
+static void write_as_read(FILE *file, const Json *value) {
+    const int length = (int)strcspn(value->text, ",]} \t\r\n");
+    if (memchr(value->text, '.', (size_t)length))
+        json_write_number(file, value->number, JSON_DIGITS);
+    else fprintf(file, "%.*s", length, value->text);
+}
+
 void json_write(FILE *file, const Json *value, JsonLeavesOut *out, const void *context) {
     const bool is_object = value->kind == JSON_OBJECT;
     const char *before = "";
     switch (value->kind) {
     case JSON_NULL: fputs("null", file); return;
     case JSON_BOOL: fputs(value->number != 0 ? "true" : "false", file); return;
-    case JSON_NUMBER: fwrite(value->text, 1, strcspn(value->text, ",]} \t\r\n"), file); return;
+    case JSON_NUMBER: write_as_read(file, value); return;
     case JSON_STRING: json_write_string(file, value->text); return;
     default: break;
     }

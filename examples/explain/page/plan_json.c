@@ -16,24 +16,9 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* With as many digits as it needs. */
-static void write_number(FILE *file, double x) {
-    char text[40];
-    int digits = 15;
-    for (; digits < 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
-    }
-    json_write_number(file, x, digits);
-}
-
 static void write_numbers(FILE *file, const char *key, const double *numbers, int64_t size) {
-    fprintf(file, ",\"%s\":[", key);
-    for (int64_t i = 0; i < size; i++) {
-        if (i) putc(',', file);
-        write_number(file, numbers[i]);
-    }
-    putc(']', file);
+    fprintf(file, ",\"%s\":", key);
+    json_write_numbers(file, numbers, size, JSON_DIGITS);
 }
 
 static void write_text(FILE *file, const char *key, const char *text) {
@@ -132,7 +117,7 @@ static void write_derivatives(Writer *w, const Part *part) {
         fputs(i ? ",[" : "[", w->file);
         for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++) {
             fprintf(w->file, "%s%d,", e > part->by.begin[i] ? "," : "", (int)part->by.of[e].j);
-            write_number(w->file, part->by.of[e].J);
+            json_write_number(w->file, part->by.of[e].J, JSON_DIGITS);
         }
         putc(']', w->file);
     }
