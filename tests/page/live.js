@@ -195,7 +195,8 @@ async function typeNumber(name) {
 const showsRule = () => !/\b(y|dy)\b/.test($("#rule-text").value) && $("#rule-said b").textContent.length > 5;
 
 async function breakRules(name) {
-    const fits = key => ask(`lesson ${name}\nrule ${key}`).rule === key;
+    const fits = key => (live.answer(`lesson ${name}\nrule ${key}`).lessons || [])
+        .some(lesson => nameIn(lesson) === name && lesson.rule === key);
     for (const key of Object.keys(concerned).filter(fits)) {
         const what = `lesson ${name}, ${key}`;
         await go(`#${name}/f0&rule=${key}`);
