@@ -16,7 +16,7 @@ function connect(lesson) {
         grad: t.grad && t.grad.map(Number),
         ...dimensions(t.shape),
         uses: [], /* the lines that read it */
-        title: plan.tensors[number].name, symbol: plan.tensors[number].symbol, gradient: plan.tensors[number].gradient,
+        ...namesOf(plan.tensors[number]),
         zeros: { v: reasonsIn(plan, plan.tensors[number].value), g: reasonsIn(plan, plan.tensors[number].grad) },
     }));
     for (const line of lines) {
@@ -35,6 +35,9 @@ function connect(lesson) {
     lesson.open = new Set();  /* the names of the groups of lines that are unfolded */
     return lesson;
 }
+
+/* The plan says a symbol that is not the name, and a gradient that is not "d" and the symbol. */
+const namesOf = ({ name, symbol = name, gradient = "d" + symbol }) => ({ title: name, symbol, gradient });
 
 /* The last two dimensions are rows and columns; the dimensions before them are panels. */
 function dimensions(shape) {
@@ -68,6 +71,7 @@ function connectPlan(lesson) {
     for (const { isFold, lines, parts } of lesson.allUnits) if (!isFold) lines[0].parts = parts;
     for (const step of lesson.plan.steps) {
         step.text ??= lesson.notes.get(step.at);
+        step.sentence ??= step.nudge?.says.at(-1);
         if (step.unit === undefined) continue;
         step.unit = lesson.allUnits[step.unit];
         step.tensor = lesson.tape.tensors[step.tensor];

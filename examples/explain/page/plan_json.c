@@ -89,8 +89,9 @@ static void write_tensor(Writer *w, int t) {
     name_of_gradient(w->plan, t, false, gradient);
     fprintf(w->file, "%s\n{\"name\":", t ? "," : "");
     json_write_string(w->file, name);
-    write_text(w->file, "symbol", symbol);
-    write_text(w->file, "gradient", gradient);
+    if (strcmp(symbol, name) != 0) write_text(w->file, "symbol", symbol);
+    if (*gradient != 'd' || strcmp(gradient + 1, symbol) != 0)
+        write_text(w->file, "gradient", gradient);
     write_zeros(w, "value", x->value, x->size, (Numbers){ITEM_VALUE, .tensor = t});
     if (x->grad)
         write_zeros(w, "grad", x->grad, x->size,
@@ -310,13 +311,23 @@ static void write_right(Writer *w, const Step *step) {
     if (right) write_numbers(w->file, "right", right, x->size);
 }
 
+/* Is this what the last look at a nudge says? */
+static bool is_said_by_a_look(Plan *plan, const Step *step, const char *sentence) {
+    char text[SENTENCE_TEXT] = "", last[SENTENCE_TEXT] = "";
+    for (int look = 1; look <= MOST_LOOKS && nudge_of(plan, step) != NUDGE_NONE; look++) {
+        sentence_of_look(plan, step, look, text);
+        if (*text) strcpy(last, text);
+    }
+    return *last && strcmp(last, sentence) == 0;
+}
+
 static void write_words(Writer *w, const Step *step) {
     static const char *const checks[] = {"", "right", "unchecked", "wrong"};
     char text[SENTENCE_TEXT], checked[160];
     bool passes_on;
     if (!step->has_own_text) write_text(w->file, "text", step->text ? step->text : "");
     sentence_of(w->plan, step, text);
-    write_text(w->file, "sentence", text);
+    if (!is_said_by_a_look(w->plan, step, text)) write_text(w->file, "sentence", text);
     const Check check = check_of_step(w->plan, step, checked, &passes_on);
     write_text(w->file, "check", checks[check]);
     write_text(w->file, "checked", checked);
@@ -441,12 +452,16 @@ static bool is_whole_gradient(const Plan *plan, const Json *backward) {
 static bool is_unread(const Json *object, const Json *item, const void *context) {
     static const char *const of_the_lesson = " right fold short ";
     static const char *const inside = " jacobian unchecked requires_grad look ";
+    static const char *const inside_if_none = " view source ";
     const Plan *plan = context;
     const bool is_ours = json_integer(plan->lesson, "number", 0) > 0; /* not a file of a reader's */
     char word[64];
     if (is_ours && strcmp(item->key, "dx") == 0) return is_whole_gradient(plan, object);
     snprintf(word, sizeof word, " %s ", item->key);
-    return strstr(object == plan->lesson ? of_the_lesson : inside, word) != NULL;
+    if (object == plan->lesson) return strstr(of_the_lesson, word) != NULL;
+    if (strcmp(item->key, "leaf") == 0) return item->kind == JSON_BOOL; /* not the loop's */
+    const bool is_none = item->kind == JSON_BOOL ? item->number == 0 : item->text && !*item->text;
+    return strstr(inside, word) || (is_none && strstr(inside_if_none, word));
 }
 
 static void write_program(FILE *file, const Plan *plan) {

@@ -3,7 +3,7 @@
  * The lesson gets one more member:
  *
  *     "plan":{"reasons":["masked: the mask forbids this key",...],
- *      "tensors":[{"name":"K'","symbol":"K'","gradient":"dK'","value":[4,0],"grad":[]},...],
+ *      "tensors":[{"name":"S / sqrt(d)","symbol":"Z","gradient":"dZ","value":[4,0]},...],
  *      "units":[{"lines":[5,7],"group":0,"name":"loss","moves":false,"parts":[part,...]},...],
  *      "steps":[{"at":"b3.0","kind":"backward",...},...], "long":false}
  *
@@ -26,7 +26,8 @@
  *     part, moves                the number of its part in the unit; it only moves numbers
  *     look, most                 the element that the lesson's text is about; else the largest
  *     title, text, sentence      names between backquotes; text, if it is not what the lesson says
- *                                at this name; sentence holds no number
+ *                                at this name; sentence holds no number, and
+ *                                is left out where the last look at a nudge says it
  *     items, main                tables, and signs: "=" or ["x","number by number"]
  *     form, mean, after          the lines of terms: worked.h
  *     cells, means, more         the elements of each line (none: each is its own); more decimals
