@@ -122,6 +122,7 @@ async function refusedStore() {
         const form = await toQuestion("2", 0);
         form.querySelector("input").value = "77";
         check(form);
+        keep(state.lesson, [["card dV", "dY"]]); /* one after the other */
         await go("#1");
         await go(`#2/${state.lesson.steps[0].id}`);
         state.lesson.forms.length = 0;
