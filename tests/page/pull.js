@@ -23,8 +23,8 @@ function compare(live, what) {
     expect(Math.abs(loss - wanted.loss) < 1e-9 && Math.abs(slope - wanted.slope) < 1e-5, `${what}: the slope is ${slope}, and not ${wanted.slope}`);
     expect(String(weightsShown()) === String(wanted.weights.map(w => Number(two(w)))), `${what}: the weights are ${weightsShown()}`);
     const wants = range(p.wanted.columns, i => p.wanted.value[p.first / p.row.length * p.wanted.columns + i]);
-    expect(all(".pulled .c").map(each => each.textContent).join() === [...wanted.answers, ...wants].map(two).join(), `${what}: the answer is ${wanted.answers}, and should be ${wants}, but there stands ${$(".big").textContent}`);
-    expect(all(".pulled .c").every(each => each.textContent.includes("−") === each.classList.contains("neg") || Number(each.textContent.replace("−", "-")) === 0), `${what}: a colour of the answer is wrong`);
+    expect(all(".big .pulled .c").map(each => each.textContent).join() === [...wanted.answers, ...wants].map(two).join(), `${what}: the answer is ${wanted.answers}, and should be ${wants}, but there stands ${$(".big").textContent}`);
+    expect(all(".big .pulled .c").every(each => each.textContent.includes("−") === each.classList.contains("neg") || Number(each.textContent.replace("−", "-")) === 0), `${what}: a colour of the answer is wrong`);
     expect(Math.abs(sum(pulledNow(state.lesson, p).weights) - 1) < 1e-9, `${what}: the weights do not sum to 1`);
     const [, x1, y1, x2, y2] = /M(\S+) (\S+)L(\S+) (\S+)/.exec($(".plot .slope")?.getAttribute("d")) || [], grid = all(".plot .base").map(each => Number(/ (.*)H/.exec(each.getAttribute("d"))[1]));
     const labels = all(".plot .base + text").map(each => Number(each.textContent)), unit = (grid[0] - grid[1]) / (labels[1] - labels[0]), score = 326 / (p.high - p.low);
@@ -100,6 +100,8 @@ async function pulls(live) {
     expect(state.lesson.name === "2" && state.step === 0 && $("#step h1"), "the page does not open with lesson 2");
     expect(/attention/i.test($("#step").textContent) && /backpropagation/i.test($("#step").textContent), "the first screen does not say what the page is about");
     untold();
+    expect(isWaiting(), "the third panel does not wait for the first pull");
+    const still = all(".arcs, .plot, .go, .third").map(each => each.getBoundingClientRect().top).join();
     expect(lossShown() === two(lossOf(state.lesson)), `the loss at the start is ${lossShown()}`);
     expect($("#step a[href], #step button, .grip") === grips()[0] && grips()[0] === chosen(), "the filled handle is not the first to be reached");
     lookWide();
@@ -110,6 +112,10 @@ async function pulls(live) {
     key("ArrowDown");
     expect(!$(".untouched") && where() === "" && state.step === 0, "an arrow on a handle makes a step: " + where());
     lookLow();
+    expect(innerWidth < 1100 || still === all(".arcs, .plot, .go, .third").map(each => each.getBoundingClientRect().top).join(), "the first pull moves the screen");
+    expect(innerWidth < 1100 || document.documentElement.scrollHeight <= innerHeight, `the first screen is ${document.documentElement.scrollHeight} pixels high`);
+    if ($(".third").getClientRects().length) await writesRule(live);
+    chosen().focus();
     compare(live, "one key");
     key("PageUp", 2);
     compare(live, "two page keys");
@@ -139,6 +145,34 @@ async function pulls(live) {
     await leads(key);
 }
 
+/* The third panel waits for the first pull; then the row of the steps stands in it. What is judged there is said, planted nowhere,
+ * and moves nothing. */
+const isWaiting = () => $(".third").textContent.includes("Pull an arc first") && !$(".third #door");
+async function writesRule(live) {
+    const text = $("#rule-text"), { scores, first, row } = state.lesson.pulled, recorded = state.lesson, places = () => all(".arcs, .plot, .go, .third, .slopes").map(each => Math.round(each.getBoundingClientRect().top)).join(), before = places();
+    const slopes = grad => range(row.length, c => two(grad[first + c])).join();
+    const enter = formula => {
+        text.focus();
+        text.value = formula;
+        text.dispatchEvent(new Event("input", { bubbles: true }));
+        press("Enter", text);
+    };
+    const said = () => $("#rule-said").textContent, rows = () => all(".slopes .pulled:not(:first-child) > span").map(each => [...each.children].map(cell => cell.textContent).join());
+    expect($(".third #door") && text.getClientRects().length && !text.value && all("#door").length === 1, "no box stands in the third panel");
+    enter("A * dA");
+    const judged = live.answer("lesson 2\nrule A: A * dA").lessons[0].tape.tensors[scores.number];
+    expect(rows().join(";") === [slopes(scores.grad), slopes(judged.grad)].join(";"), `the slopes are ${rows()}`);
+    expect(/wrong It is A \* dA, without the sum over the row/.test(said()) && /After 200 steps of training the loss is 0\.012 with it, and 0\.013/.test(said()), `A * dA is judged ${said()}`);
+    expect(innerWidth < 1100 || places() === before, `the verdict moves the screen from ${before} to ${places()}`);
+    lookWide();
+    enter("A * dz");
+    expect(/At character 5: there is no dz here/.test(said()), `an error says ${said()}`);
+    enter("A * (dA - sum(A * dA))");
+    expect(/right Right, for other numbers, too/.test(said()) && new Set(rows()).size === 1, `the right rule is judged ${said()}, ${rows()}`);
+    expect(state.lesson === recorded && where() === "" && document.activeElement === text, "a rule on the first screen is planted, or leaves the box");
+    text.blur();
+}
+
 /* Flat, and far from the smallest loss of the curve: by a key from an end of the arc. */
 function plateau(live, key) {
     for (const [c, name] of [[0, "End"], [2, "Home"]]) {
@@ -156,7 +190,7 @@ async function leads(key) {
     last.focus();
     key("ArrowDown", 4);
     $("#step .go").click();
-    expect(state.step === 1, "the button leads to " + where());
+    expect(state.step === 1 && $("main").previousElementSibling === $("#door"), "the button leads to " + where());
     expect(innerHeight < 500 || !$("#machine").hidden && $("#bar").getClientRects().length > 0 && $("#picture canvas").getBoundingClientRect().width > 5, "the tape is not there after the first screen");
     await go("#2/0");
     expect($(".grip") && valueNow(grips().find(grip => grip.getAttribute("aria-label").includes(`“${p.words[p.words.length - 1]}”`))) !== p.row[p.words.length - 1], "what was pulled is forgotten");

@@ -5,8 +5,8 @@
  * address (controls.js). */
 "use strict";
 
-/* place, line: of a step or a card, which the field is for; filled: what it was filled for; timer: of the next check; tried: a lesson and a place -> the formulas that were judged there. */
-const door = { place: null, line: null, filled: "", timer: 0, tried: new Map() };
+/* place, line: of a step or a card, which the field is for; judge: what judges it on the first screen; filled: what it was filled for; timer: of the next check; tried: a lesson and a place -> the formulas that were judged there. */
+const door = { place: null, line: null, judge: null, filled: "", timer: 0, tried: new Map() };
 const doorParts = {};
 
 const whyNoRules = () => (Controls.isLoading() ? "The library is still loading." : !Controls.isLive() ? Live.refused
@@ -74,6 +74,7 @@ function giveUp() {
 /* Made once; a page that a browser saved has one already. */
 function beginDoor() {
     const parts = Object.assign(doorParts, {
+        row: byId("door"),
         title: el("h2", { id: "rule-title" }),
         name: el("label", { for: "rule-text" }),
         mirror: el("div", { class: "mirror", "aria-hidden": "true" }),
@@ -96,7 +97,7 @@ function beginDoor() {
 
 /* A row that is no box. */
 function drawPlainRow(words) {
-    Object.assign(door, { place: null, line: null });
+    Object.assign(door, { place: null, line: null, judge: null });
     byId("door").classList.remove("boxed");
     fillField("", "");
     for (const name of ["verdict", "names", "mistakes"]) fill(doorParts[name]);
@@ -126,11 +127,11 @@ function drawDoor(step, rule) {
 /* The field, with this name before it; none without a name. */
 function drawField(name, of) {
     const { text, judge, mistakes } = doorParts;
-    Object.assign(door, of);
+    Object.assign(door, { judge: null, ...of });
     byId("door").classList.toggle("boxed", !!name);
     fill(doorParts.name, name, " =");
     fill(doorParts.names, of.line && signChips());
-    text.placeholder = "write the rule; Enter judges";
+    text.placeholder = "write the rule" + (of.judge ? "" : "; Enter judges");
     text.readOnly = judge.hidden = false;
     mistakes.hidden = true;
     fill(mistakes);
@@ -383,6 +384,7 @@ function judgeTyped() {
     clearTimeout(door.timer);
     if (door.line) return judgeLine(step, door.line, formula);
     if (!place) return;
+    if (door.judge && formula) return door.judge(formula);
     if (!formula) return plantedAt(step) ? plantMistake("") : sayError("Write a formula first");
     const isTry = isRuleHidden(step), { error, planted } = isTry ? Controls.tryRule(place, formula) : {};
     if (!triedAt(place).includes(formula)) door.tried.set(keyOfTried(place), [...triedAt(place), formula]);

@@ -1,7 +1,8 @@
 /* pull.js - the first screen: a row of attention whose arcs are pulled. An arc is as high as its score, and as thick as its
  * weight; its top is a handle, a slider. A handle stands at one of at most 121 places; at each the library runs the lesson
  * forward (probe, in live.h). At rest the tangent stands there; the curve comes with the
- * first pull. Where an arc ends, the loss far beyond its end says how the curve goes on. */
+ * first pull. Where an arc ends, the loss far beyond its end says how the curve goes on. After the first pull the row of the
+ * steps (door.js) stands in a third panel: a rule for all slopes is written and judged there, and plants nothing. */
 "use strict";
 
 const canPull = ({ pull }) => !!pull && (Controls.isLive() || Controls.isLoading());
@@ -150,6 +151,38 @@ function sayLoss(p, { loss, squares: own }) {
 const drawPulled = (name, numbers) => el("span", { class: "pulled" }, name, el("span", {}, numbers.map(x =>
     el("i", { class: x > 0 ? "c pos" : "c neg", "--a": strengthOf(x, 2).toFixed(3) }, fix(x, { d: 2, e: 0 })))));
 
+/* ---- the rule ----------------------------------------------------------------------------------------------------- */
+
+/* The slopes of all scores as they were at first, and what a rule gives for them. */
+function compareSlopes(box, p, yours) {
+    const row = grad => rowOf(p, { value: grad, columns: p.row.length });
+    fill(box, el("span", { class: "pulled" }, "", el("span", {}, p.words.map(word => el("i", { class: "h word" }, word)))),
+        drawPulled("slope of the loss", row(p.scores.grad)), drawPulled("your rule", row(yours)));
+}
+
+function judgePulled(p, place, formula, slopes) {
+    const request = [Controls.requestOf({ rules: false, train: 1 }), `rule ${place.name}: ${formula}`].join("\n");
+    const { error, lessons: [judged] = [] } = Controls.ask(request);
+    if (error) return sayError(error);
+    const [{ verdict, why, question }] = judged.planted, { right, wrong } = judged.training, name = verdict === "right" && !why ? "right" : "wrong";
+    p.rule = formula;
+    compareSlopes(slopes, p, judged.tape.tensors[p.scores.number].grad);
+    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, transposes(why) || "Right, for other numbers, too."), " ",
+        transposes(question), name === "wrong" && ` After ${right.length} steps of training the loss is ${bare(lastOf(wrong))} with it, ` +
+            `and ${bare(lastOf(right))} with the right rule.`] });
+}
+
+/* The box is that of softmax, whose rule gives the slopes of all scores. */
+function drawPullRule(p, panel) {
+    const { weights, scores, rule = "" } = p, slopes = el("div", { class: "slopes" });
+    const place = Controls.box().places.find(({ line, input }) => line === weights.producer.line && input === 0);
+    drawField(nameEl(scores.gradient), { place, line: null, judge: formula => judgePulled(p, place, formula, slopes) });
+    fillNew("pull", rule);
+    sayWords({ words: "Enter judges." });
+    fill(panel, el("p", { class: "saying" }, "Softmax made the weights ", nameEl(weights.symbol), " of the scores ", nameEl(scores.symbol), ". ",
+        nameEl(weights.gradient), " says how fast the loss follows each weight. How fast does it follow each score?"), doorParts.row, slopes);
+}
+
 /* ---- the screen --------------------------------------------------------------------------------------------------- */
 
 function drawPull(box) {
@@ -170,11 +203,12 @@ function drawPull(box) {
         moved.fill(0);
         update();
     }, { class: "quiet" });
-    const saying = el("p", { class: "saying" }), cost = el("p", { class: "length", role: "status" }), head = (n, text) => el("h2", { class: "panel" }, el("span", { "aria-hidden": "true" }, n), text);
+    const saying = el("p", { class: "saying" }), third = el("div", {}, el("p", { class: "saying" }, "Pull an arc first.")), cost = el("p", { class: "length", role: "status" }), head = (n, text) => el("h2", { class: "panel" }, el("span", { "aria-hidden": "true" }, n), text);
     fill(box, el("div", { class: "cover" }, drawTitle("Attention and backpropagation, by hand", "Pull an arc, see the slope of its loss; then find the rule that gives every slope at once."), head("1", "Pull an arc"), picture,
         el("p", { class: "cap" }, `An arc is as high as its score and as thick as its weight. Each word says ${p.values.columns === 2 ? "two" : p.values.columns} numbers; “${who}” answers with their mean, each word counted with its weight.`)),
         el("div", { class: "hook side" }, head("2", "See the slope"), el("div", { class: "big" }, el("span", {}, "loss", loss), answer, then, back), squares, plot, saying,
-            el("p", {}, button(["Find the rule, step by step", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "go" })), cost));
+            el("p", {}, button(["Find the rule, step by step", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "go" })), cost),
+        el("div", { class: "hook side third" }, head("3", "Write the rule"), third));
     function choose(c) {
         if (p.own === c) return;
         p.own = c;
@@ -206,6 +240,7 @@ function drawPull(box) {
         then.style.visibility = back.style.visibility = isMoved ? "" : "hidden";
         drawPullPlot(plot, p, now);
         fill(saying, sayPulled(p, now));
+        if (p.runs && !third.contains(doorParts.row)) drawPullRule(p, third);
         cost.textContent = p.runs < 3 ? lengthOf(lesson) + "." : `You ran it ${p.runs} times, for one score at a time. One sweep back gives every slope at once.`;
     }
     update();

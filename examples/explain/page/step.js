@@ -7,6 +7,7 @@ function drawStep() {
     const box = byId("step"), step = stepNow(), below = byId("below");
     state.asked = askedKey();
     below.classList.remove("full");
+    if (!doorParts.row.nextElementSibling?.matches("main")) below.before(doorParts.row); /* the first screen had it */
     if (step.kind === "cover" || isCard(step)) {
         picture = null;
         if (isCard(step)) return drawCard(box, step);
