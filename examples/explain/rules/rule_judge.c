@@ -423,6 +423,7 @@ static void say_wrong(Look *l, Judged *j) {
     const size_t size = sizeof j->why;
     unsigned set = 1;
     char computes[JUDGE_TEXT] = "", said[JUDGE_TEXT] = "";
+    if (tensor_error()) return;
     for (int m = 0; m < num_mistake_rows && !j->mistake; m++)
         if (!j->is_no_mistake[m]) j->mistake = &mistake_rows[m];
     while (set < 1u << l->num_uses && (j->no_parts >> set & 1)) set++;
@@ -456,8 +457,7 @@ static void say_right(Look *l, int u, char said[JUDGE_TEXT]) {
     char number[80];
     const char *formula = right_formula(l, u);
     say_formula(l, u, formula ? formula : "", said);
-    tape_line(l->uses[u].line, &line);
-    if (strcmp(line.op, "scale") != 0) return;
+    if (!tape_line(l->uses[u].line, &line) || strcmp(line.op, "scale") != 0) return;
     say_formula(l, u, "dy / sqrt(d)", said);
     if (try_shown(l, said, (char[JUDGE_TEXT]){""})) return;
     snprintf(number, sizeof number, "%.6g * dy", line.number);
