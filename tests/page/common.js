@@ -39,8 +39,8 @@ function toRule() {
 function lookWide() {
     const { scrollWidth, clientWidth } = document.documentElement;
     if (scrollWidth > clientWidth) report.wide.push(`${where()}: ${scrollWidth} > ${clientWidth}`);
-    const tabs = all("#tabs > *").filter(each => each.getClientRects().length).pop().getBoundingClientRect(), tools = $("header .tools").getBoundingClientRect();
-    if (tabs.right > tools.left + 1) report.wide.push(`${where()}: the tabs end at ${tabs.right.toFixed(0)}, under the tools`);
+    const tabs = all("#tabs > *").filter(each => each.getClientRects().length).pop()?.getBoundingClientRect(), tools = $("header .tools").getBoundingClientRect();
+    if (tabs?.right > tools.left + 1) report.wide.push(`${where()}: the tabs end at ${tabs.right.toFixed(0)}, under the tools`);
     for (const each of all("#step .items .grid:not(.wide), #step .rule > *, #terms > *, #words > *, .nudged td, .derive")) {
         const { right } = each.getBoundingClientRect(), panels = each.closest(".panels"), isCut = panels && panels.scrollWidth > panels.clientWidth;
         if (right > innerWidth + 1 && !isCut) report.wide.push(`${where()}: ${each.className || each.tagName} ends at ${right.toFixed(0)}`);
