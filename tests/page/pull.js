@@ -165,6 +165,8 @@ async function writesRule(live) {
     expect(/wrong It is A \* dA, without the sum over the row/.test(said()) && /After 200 steps of training the loss is 0\.012 with it, and 0\.013/.test(said()), `A * dA is judged ${said()}`);
     expect(innerWidth < 1100 || places() === before, `the verdict moves the screen from ${before} to ${places()}`);
     lookWide();
+    const [field, judge] = ["#door .field", "#door .judge"].map(each => $(each).getBoundingClientRect());
+    expect(innerWidth < 1100 || judge.left >= field.right, "the button stands under its box");
     enter("A * dz");
     expect(/At character 5: there is no dz here/.test(said()), `an error says ${said()}`);
     enter("A * (dA - sum(A * dA))");
