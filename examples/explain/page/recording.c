@@ -35,10 +35,12 @@ char *data_close(FILE *file, char *string) {
     if (!tensor_error()) win32_read_back(file, string, (size_t)size);
 #endif
     fclose(file);
-    char *fitting = tensor_error() ? NULL : realloc(string, (size_t)size + 1);
-    if (!tensor_error()) return fitting ? fitting : string;
-    free(string);
-    return NULL;
+    if (tensor_error()) {
+        free(string);
+        return NULL;
+    }
+    char *fitting = realloc(string, (size_t)size + 1);
+    return fitting ? fitting : string;
 }
 
 /* tape_write_json lists each tensor once, line by line, inputs before the result. */
