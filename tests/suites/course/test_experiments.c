@@ -2,6 +2,7 @@
  * more with loops over the numbers of the lesson's tape, every gradient by differences, and what is
  * said must hold, at ten seeds. */
 #include "../common.h"
+#include "common_line.h"
 
 #include "../../../examples/explain/lessons/lesson.h"
 #include "../../../examples/explain/steps/plan.h"
@@ -78,11 +79,10 @@ static const char *says(const Json *e, int n) {
 /* A cell is this number, rounded where its digits end. */
 static void expect_cell(const Json *e, int n, int row, int column, double number) {
     const char *shown = cell(e, n, row, column);
-    const char *point = strchr(shown, '.');
-    const double unit = point ? pow(10, -(double)strlen(point + 1)) : 1;
     const bool is_zero = strcmp(shown, "0") == 0;
-    const bool agrees = isnan(number) ? strcmp(shown, "NaN") == 0
-                                      : fabs(strtod(shown, NULL) - number) < 0.501 * unit;
+    const bool agrees = isnan(number)
+                            ? strcmp(shown, "NaN") == 0
+                            : fabs(strtod(shown, NULL) - number) < 0.501 * last_place(shown);
     ck_assert_msg(agrees && (!is_zero || fabs(number) < 1e-300), "%s, %s: [%d, %d] is %s, not %g",
                   json_text(e, "title", ""), json_text(position(e, n), "label", ""), row, column,
                   shown, number);

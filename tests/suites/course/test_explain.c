@@ -6,11 +6,13 @@
 #include "../common.h"
 #include "../common_page.h"
 #include "../common_program.h"
+#include "common_line.h"
 
 #include "../../../examples/explain/page/check.h"
 #include "../../../examples/explain/lessons/lesson.h"
 #include "../../../examples/explain/page/live.h"
 #include "../../../examples/explain/rules/wrong.h"
+#include "../../../examples/explain/steps/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -144,12 +146,17 @@ static void expect_near(const char *what, double a, double b, double tolerance) 
                   lesson.number, what, a, b);
 }
 
+/* What is told at a step; NULL: it is no step. */
+static const Json *told_at(const char *at) {
+    const Json *told = json_get(tree, "steps")->first;
+    while (told && strcmp(json_text(told, "at", ""), at) != 0) told = told->next;
+    return told;
+}
+
 /* The text of a step. */
 static const char *text_of(const char *at) {
-    const Json *step = json_get(tree, "steps")->first;
-    while (step && strcmp(json_text(step, "at", ""), at) != 0) step = step->next;
-    ck_assert_msg(step != NULL, "lesson %d says nothing at %s", lesson.number, at);
-    return json_text(step, "text", "");
+    ck_assert_msg(told_at(at) != NULL, "lesson %d says nothing at %s", lesson.number, at);
+    return json_text(told_at(at), "text", "");
 }
 
 static void expect_told(const char *at, const char *words) {
@@ -195,7 +202,7 @@ LOOP_TEST(numbers_are_those_of_the_tape, CASES) {
 }
 
 /* Sum over the lines that read the tensor, and over j, of dy[j] J[j, i]. */
-static double sum_of_terms(const Json *tensor, int64_t i) {
+static double summed_terms(const Json *tensor, int64_t i) {
     double sum = 0;
     for (const Json *line = lines->first; line; line = line->next) {
         const Json *made = tensor_at(json_get(line, "out"));
@@ -218,7 +225,7 @@ LOOP_TEST(terms_sum_to_the_gradients, CASES) {
         with_gradient++;
         const bool is_loss = strcmp(name_of(tensor), "loss") == 0;
         for (int64_t i = 0; i < size_of_tensor(tensor); i++)
-            expect_near(name_of(tensor), is_loss ? 1 : sum_of_terms(tensor, i), grad(tensor, i),
+            expect_near(name_of(tensor), is_loss ? 1 : summed_terms(tensor, i), grad(tensor, i),
                         1e-12);
     }
     ck_assert_int_gt(with_gradient, 6);
@@ -403,13 +410,12 @@ TEST(every_reason_occurs) {
 static void choose_other(const Json *setting, LessonOptions *options) {
     const char *kind = json_text(setting, "kind", "");
     const double value = json_get(setting, "value")->number;
-    char other[32];
     double number = value + 1;
     if (strcmp(kind, "number") == 0) number = 0.5;
     if (strcmp(kind, "switch") == 0) number = value == 0;
     if (strcmp(json_text(setting, "key", ""), "rate") == 0) options->step = 1;
-    snprintf(other, sizeof other, "%g", number);
-    ck_assert_msg(lesson_set(options, json_text(setting, "key", ""), other), "%s", tensor_error());
+    ck_assert_msg(lesson_set(options, json_text(setting, "key", ""), format("%g", number)), "%s",
+                  tensor_error());
 }
 
 /* Every setting of a lesson changes its tape, and leaves the checks as they are. */
@@ -468,20 +474,17 @@ TEST(a_mask_of_its_own) {
 
 TEST(settings_that_cannot_be) {
     LessonOptions options = LESSON_OPTIONS;
-    ck_assert(!lesson_set(&options, "head", "1"));
-    expect_error("there is no setting \"head\"");
-    ck_assert(!lesson_set(&options, "heads", "0"));
-    expect_error("heads is \"0\": it must be an integer from 1 to 64");
-    ck_assert(!lesson_set(&options, "heads", "2.5"));
-    expect_error("heads is \"2.5\": it must be an integer from 1 to 64");
-    ck_assert(!lesson_set(&options, "heads", "3 4"));
-    expect_error("heads is \"3 4\": it must be an integer from 1 to 64");
-    ck_assert(!lesson_set(&options, "dropout", "nan"));
-    expect_error("dropout is \"nan\": it must be a number from 0 to 0.9");
-    ck_assert(!lesson_set(&options, "seed", "1e300"));
-    expect_error("seed is \"1e300\": it must be an integer from 0 to 9007199254740991");
-    ck_assert(!lesson_set(&options, "causal", ""));
-    expect_error("causal is \"\": it must be an integer from 0 to 1");
+    FAILS(lesson_set(&options, "head", "1"), "there is no setting \"head\"");
+    FAILS(lesson_set(&options, "heads", "0"), "heads is \"0\": it must be an integer from 1 to 64");
+    FAILS(lesson_set(&options, "heads", "2.5"),
+          "heads is \"2.5\": it must be an integer from 1 to 64");
+    FAILS(lesson_set(&options, "heads", "3 4"),
+          "heads is \"3 4\": it must be an integer from 1 to 64");
+    FAILS(lesson_set(&options, "dropout", "nan"),
+          "dropout is \"nan\": it must be a number from 0 to 0.9");
+    FAILS(lesson_set(&options, "seed", "1e300"),
+          "seed is \"1e300\": it must be an integer from 0 to 9007199254740991");
+    FAILS(lesson_set(&options, "causal", ""), "causal is \"\": it must be an integer from 0 to 1");
     ck_assert(memcmp(&options, &(LessonOptions){.dropout = -1, .seed = LESSON_SEED},
                      offsetof(LessonOptions, causal)) == 0);
 }
@@ -489,7 +492,6 @@ TEST(settings_that_cannot_be) {
 /* Lesson 6 shows step N of the training whose losses it lists. */
 TEST(steps_of_lesson_6) {
     static const int64_t steps[] = {0, 1, 37, 199};
-    char told[64];
     for (int i = 0; i < 4; i++) {
         LessonOptions options = LESSON_OPTIONS;
         options.step = steps[i];
@@ -498,8 +500,8 @@ TEST(steps_of_lesson_6) {
         ck_assert_int_eq(losses->count, LESSON_STEPS);
         expect_near("the loss", json_number(json_at(losses, steps[i])), value(find("loss"), 0),
                     1e-5);
-        snprintf(told, sizeof told, "Here is step %d of them", (int)steps[i] + 1);
-        ck_assert_ptr_nonnull(strstr(json_text(json_get(tree, "cover"), "lead", ""), told));
+        ck_assert_ptr_nonnull(strstr(json_text(json_get(tree, "cover"), "lead", ""),
+                                     format("Here is step %d of them", (int)steps[i] + 1)));
         close_case();
     }
 }
@@ -716,8 +718,7 @@ static void expect_no_edit(int number, LessonEdit edit, const char *sentence) {
     options.edits = &edit;
     options.num_edits = 1;
     options.lengths = isnan(edit.value);
-    ck_assert(!lesson_open(&lesson, number, options));
-    expect_error(sentence);
+    FAILS(lesson_open(&lesson, number, options), sentence);
     lesson_close(&lesson);
 }
 
@@ -767,7 +768,7 @@ static bool is_in(const char *list, const char *word) {
 /* Is the gradient of a tensor the sum of its terms? */
 static bool sums_up(const Json *tensor) {
     for (int64_t i = 0; json_get(tensor, "grad") && i < size_of_tensor(tensor); i++)
-        if (fabs(sum_of_terms(tensor, i) - grad(tensor, i)) > 1e-3)
+        if (fabs(summed_terms(tensor, i) - grad(tensor, i)) > 1e-3)
             return false; /* NaN is no difference */
     return true;
 }
@@ -927,20 +928,17 @@ LOOP_TEST(training_only_if_asked, PARTS) {
 TEST(no_such_rule) {
     LessonOptions options = LESSON_OPTIONS;
     ck_assert_ptr_null(wrong_find("exp"));
-    ck_assert(!lesson_set(&options, "rule", "exp"));
-    expect_error("there is no rule \"exp\"");
+    FAILS(lesson_set(&options, "rule", "exp"), "there is no rule \"exp\"");
     ck_assert(lesson_set(&options, "rule", ""));
     ck_assert_ptr_null(options.rule);
     options.rule = "exp";
-    ck_assert(!lesson_open(&lesson, 1, options));
-    expect_error("there is no rule \"exp\"");
+    FAILS(lesson_open(&lesson, 1, options), "there is no rule \"exp\"");
     lesson_close(&lesson);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
 static void expect_names(const char *text);
-static bool is_step(const char *at);
 
 /* The right answer to a question about a number or a count; NaN for others. */
 static double answer_of(const Json *question) {
@@ -968,9 +966,7 @@ static int zeros_in(const Json *tensor) {
 
 /* The step of a question about a number looks at another number. */
 static void expect_not_told(const Json *question) {
-    const char *at = json_text(question, "at", "");
-    const Json *told = json_get(tree, "steps")->first;
-    while (told && strcmp(json_text(told, "at", ""), at) != 0) told = told->next;
+    const Json *told = told_at(json_text(question, "at", ""));
     ck_assert_msg(json_integer(told, "look", -1) != json_integer(question, "index", -2),
                   "lesson %d: the text tells %s", lesson.number, json_text(question, "ask", ""));
 }
@@ -996,7 +992,7 @@ LOOP_TEST(questions_have_answers, CASES) {
         const char *kind = json_text(question, "kind", "");
         expect_names(json_text(question, "ask", ""));
         expect_names(json_text(question, "hint", ""));
-        ck_assert(*json_text(question, "hint", "") && is_step(json_text(question, "at", "")));
+        ck_assert(*json_text(question, "hint", "") && told_at(json_text(question, "at", "")));
         if (strcmp(kind, "choice") == 0) {
             const int64_t answer = json_integer(question, "answer", -1);
             ck_assert(answer >= 0 && answer < json_get(question, "options")->count);
@@ -1017,7 +1013,8 @@ static double part_of_answer(const Json *question, const char *made) {
     const int64_t t = json_integer(question, "tensor", -1);
     for (const Json *line = lines->first; line; line = line->next) {
         if (strcmp(name_of(tensor_at(json_get(line, "out"))), made) != 0) continue;
-        const Json *in = json_get(line, "in")->first, *part = json_get(line, "backward")->first;
+        const Json *in = json_get(line, "in")->first;
+        const Json *part = json_get(line, "backward")->first;
         for (; in; in = in->next, part = part->next)
             if (in->number == (double)t)
                 return json_number(
@@ -1155,11 +1152,9 @@ LOOP_TEST(letters_of_papers, PARTS) {
 static int64_t choice(int q) { return json_integer(json_at(questions, q), "answer", -1); }
 
 /* The right option of question q. */
-static void expect_option(int q, const char *format, double number) {
-    char expected[32];
-    snprintf(expected, sizeof expected, format, number);
+static void expect_option(int q, const char *text, double number) {
     const Json *options = json_get(json_at(questions, q), "options");
-    ck_assert_str_eq(json_at(options, choice(q))->text, expected);
+    ck_assert_str_eq(json_at(options, choice(q))->text, format(text, number));
 }
 
 TEST(answers_of_lesson_1) {
@@ -1186,7 +1181,6 @@ TEST(answers_of_lesson_1) {
 }
 
 TEST(answers_of_lesson_2) {
-    char told[128];
     open_case(LESSON_2);
     const Json *V = find("V");
     const Json *Y = find("Y");
@@ -1204,9 +1198,8 @@ TEST(answers_of_lesson_2) {
     expect_near("Y", answer_of(json_at(questions, 3)), y, 1e-12);
     const double mean =
         value(A, 3) * grad(A, 3) + value(A, 4) * grad(A, 4) + value(A, 5) * grad(A, 5);
-    snprintf(told, sizeof told, "%.3f x (%.2f - %.2f) = %.2f. For a smaller loss \"cat\"",
-             value(A, 3), grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean));
-    expect_told("b3.0", told);
+    expect_told("b3.0", format("%.3f x (%.2f - %.2f) = %.2f. For a smaller loss \"cat\"",
+                               value(A, 3), grad(A, 3), mean, value(A, 3) * (grad(A, 3) - mean)));
     expect_told("b4.0", "The weight of \"cat\" for \"the\" met the row \"the\" of `V`");
     ck_assert_int_eq(json_integer(json_get(tree, "bet"), "answer", -1), grad(S, 3) > 0);
     close_case();
@@ -1300,7 +1293,6 @@ TEST(answers_of_lesson_5) {
 TEST(answers_of_lesson_6) {
     open_case(LESSON_6);
     const Json *w = find("W_q.weight");
-    char told[128];
     double sum = 0;
     for (int t = 0; t < 4; t++) sum += grad(find("Y"), 3 * t + 1);
     expect_near("the bias", answer_of(json_at(questions, 0)), sum, 1e-12);
@@ -1308,9 +1300,9 @@ TEST(answers_of_lesson_6) {
     int64_t most = 0;
     for (int64_t i = 1; i < 9; i++)
         if (fabs(grad(w, i)) > fabs(grad(w, most))) most = i;
-    snprintf(told, sizeof told, "from %.3f to %.3f - 0.02 x %.3f = %.3f.", value(w, most),
-             value(w, most), grad(w, most), value(w, most) - 0.02 * grad(w, most));
-    expect_told("sgd", told);
+    expect_told("sgd",
+                format("from %.3f to %.3f - 0.02 x %.3f = %.3f.", value(w, most), value(w, most),
+                       grad(w, most), value(w, most) - 0.02 * grad(w, most)));
     const Json *losses = json_get(tree, "losses");
     ck_assert_int_eq(losses->count, 200);
     expect_near("the first loss", json_number(losses->first), value(find("loss"), 0), 1e-5);
@@ -1321,95 +1313,15 @@ TEST(answers_of_lesson_6) {
 
 /* ---- what a lesson says ---------------------------------------------------------------------- */
 
-enum { MOST_STEPS = 128, SEEDS = 10 };
-
-/* A step, and what it computes: a list of numbers, one of them if other parts are added to it. */
-typedef struct {
-    char at[16];
-    const Json *line, *numbers; /* NULL: the start */
-    int input;                  /* backward: of the line */
-    bool adds;
-} ShownStep;
-
-/* The parts of this input's gradient that come before the one of input k of this line. */
-static bool has_part_before(const Json *line, int k) {
-    const Json *tensor = tensor_at(json_at(json_get(line, "in"), k));
-    for (const Json *later = line; later; later = later->next) {
-        const Json *x = json_get(later, "in")->first;
-        int i = 0;
-        for (const Json *d = json_get(later, "backward")->first; d; d = d->next, x = x->next)
-            if ((later != line || i++ < k) && d->kind == JSON_OBJECT && tensor_at(x) == tensor)
-                return true;
-    }
-    return false;
-}
-
-/* All steps in their order; returns how many. */
-static int list_steps(ShownStep step[MOST_STEPS]) {
-    int n = 0;
-    for (const Json *line = lines->first; line; line = line->next) {
-        step[n] = (ShownStep){.line = line, .input = -1};
-        step[n].numbers = json_get(tensor_at(json_get(line, "out")), "value");
-        snprintf(step[n++].at, 16, "f%d", (int)json_integer(line, "line", -1));
-    }
-    step[n++] = (ShownStep){.at = "s", .input = -1};
-    for (int64_t i = lines->count - 1; i >= 0; i--) {
-        const Json *line = json_at(lines, i);
-        const int number = (int)json_integer(line, "line", -1);
-        int k = -1;
-        for (const Json *d = json_get(line, "backward")->first; d; d = d->next) {
-            k++;
-            if (d->kind != JSON_OBJECT) continue;
-            ck_assert_int_lt(n, MOST_STEPS - 2);
-            step[n] = (ShownStep){.line = line, .input = k, .numbers = json_get(d, "dx")};
-            snprintf(step[n++].at, 16, "b%d.%d", number, k);
-            if (!has_part_before(line, k)) continue;
-            step[n] =
-                (ShownStep){.line = line, .input = k, .numbers = json_get(d, "dx"), .adds = true};
-            snprintf(step[n++].at, 16, "a%d.%d", number, k);
-        }
-    }
-    return n;
-}
-
-/* The number that a step looks at: of an addition, the sum so far. */
-static double number_at(const ShownStep *step, int64_t i) {
-    if (!step->numbers) return 1;
-    if (!step->adds) return json_number(json_at(step->numbers, i));
-    const Json *tensor = tensor_at(json_at(json_get(step->line, "in"), step->input));
-    double sum = 0;
-    for (const Json *line = step->line; line; line = line->next) {
-        const Json *x = json_get(line, "in")->first;
-        int k = 0;
-        for (const Json *d = json_get(line, "backward")->first; d; d = d->next, x = x->next, k++)
-            if (d->kind == JSON_OBJECT && tensor_at(x) == tensor &&
-                (line != step->line || k <= step->input))
-                sum += json_number(json_at(json_get(d, "dx"), i));
-    }
-    return sum;
-}
-
-static bool is_step(const char *at) {
-    ShownStep step[MOST_STEPS];
-    for (int i = list_steps(step) - 1; i >= 0; i--)
-        if (strcmp(step[i].at, at) == 0) return true;
-    return lesson.kind->loop && strcmp(at, "twice") == 0;
-}
+enum { SEEDS = 10 };
 
 /* The next number without its sign after *text; false at the end. unit: 1 in its last place. */
 static bool next_number(const char **text, double *number, double *unit) {
     for (const char *at = *text; *at; at++) {
         if (*at < '0' || *at > '9') continue;
         if (at > *text && (at[-1] == '_' || at[-1] == '#')) continue;
-        char *end;
-        *number = strtod(at, &end);
-        const char *point = strchr(at, '.');
-        const char *e = strchr(at, 'e');
-        const bool has_exponent = e && e < end;
-        const char *last = has_exponent ? e : end;
-        *unit = point && point < last ? pow(10, (double)(point + 1 - last)) : 1;
-        if (has_exponent) *unit *= pow(10, strtod(e + 1, NULL));
-        *text = end;
+        *number = strtod(at, (char **)text);
+        *unit = last_place(at);
         return true;
     }
     return false;
@@ -1457,29 +1369,32 @@ static void check_words(const char *at, const Json *told) {
     expect_names(text);
 }
 
-static void check_text(const ShownStep *step, const Json *told) {
+static void check_text(const Plan *plan, const Step *step, const Json *told) {
     const char *text = json_text(told, "text", "");
     const int64_t look = json_integer(told, "look", -1);
     double number, unit;
-    ck_assert(look >= 0 && look < (step->numbers ? step->numbers->count : 1));
-    check_words(step->at, told);
-    const double looked = number_at(step, look);
-    const char *rest = text;
-    if (next_number(&rest, &number, &unit) && isfinite(looked))
+    check_words(step->name, told);
+    ck_assert(look >= 0 && look < plan->tape.tensors[step->tensor].size);
+    const double looked = step->numbers[look];
+    const char *after = text;
+    if (next_number(&after, &number, &unit) && isfinite(looked))
         ck_assert_msg(holds(text, looked), "lesson %d, %s: %.17g is not in: %s", lesson.number,
-                      step->at, looked, text);
+                      step->name, looked, text);
 }
 
-/* Every step has a text, in the order of the steps; if the text has a number, it has the number
+/* Every step of the plan has a text, in their order; if the text has a number, it has the number
  * that the step looks at. */
 static void check_texts(void) {
-    ShownStep step[MOST_STEPS];
-    const int n = list_steps(step);
+    Plan plan;
     const Json *told = json_get(tree, "steps")->first;
-    for (int i = 0; i < n; i++, told = told->next) {
-        ck_assert_msg(told != NULL, "lesson %d says nothing at %s", lesson.number, step[i].at);
-        check_text(&step[i], told);
+    ck_assert_msg(plan_make(&plan, tree), "%s", tensor_error());
+    for (const Step *step = plan.steps; step < plan.steps + plan.num_steps; step++) {
+        if (step->unit < 0 || !plan_shows(&plan, step, true)) continue;
+        ck_assert_msg(told != NULL, "lesson %d says nothing at %s", lesson.number, step->name);
+        check_text(&plan, step, told);
+        told = told->next;
     }
+    plan_free(&plan);
     if (lesson.kind->loop) {
         check_words("twice", told);
         told = told->next;
@@ -1527,7 +1442,7 @@ static void expect_pull(const Json *pull, int64_t weights, int64_t row) {
         return;
     }
     ck_assert_int_eq(json_integer(pull, "cell", -1) / columns, row);
-    ck_assert(is_step(json_text(pull, "at", "")));
+    ck_assert(told_at(json_text(pull, "at", "")));
     for (const Json *l = lines->first; l; l = l->next)
         if (json_integer(l, "out", -1) == weights)
             ck_assert_int_eq(json_integer(pull, "tensor", -1),
@@ -1556,7 +1471,7 @@ LOOP_TEST(covers_and_bets, CASES) {
     expect_pull(json_get(tree, "pull"), t, row);
     if (bet) {
         const int64_t answer = json_integer(bet, "answer", -1);
-        ck_assert(is_step(json_text(bet, "at", "")));
+        ck_assert(told_at(json_text(bet, "at", "")));
         ck_assert(answer >= 0 && answer < json_get(bet, "options")->count);
         expect_names(json_text(bet, "ask", ""));
         const Json *option = json_get(bet, "options")->first;
@@ -1586,35 +1501,6 @@ static bool take_number(double *number, double *unit) {
     next_number(&rest, number, unit);
     if (negative) *number = -*number;
     return true;
-}
-
-static bool take_sum(double *sum);
-
-static bool take_factor(double *factor) {
-    double unit;
-    if (!take("(")) return take_number(factor, &unit);
-    return take_sum(factor) && take(")");
-}
-
-static bool take_product(double *product) {
-    double factor;
-    if (!take_factor(product)) return false;
-    while (take(" x ")) {
-        if (!take_factor(&factor)) return false;
-        *product *= factor;
-    }
-    return true;
-}
-
-static bool take_sum(double *sum) {
-    double term;
-    if (!take_product(sum)) return false;
-    for (;;) {
-        const bool adds = take(" + ");
-        if (!adds && !take(" - ")) return true;
-        if (!take_product(&term)) return false;
-        *sum += adds ? term : -term;
-    }
 }
 
 /* "1 and 2", "1, 2 and 3", "1 from `V`, 2 from `K` and 3 from `Q`" */
@@ -1656,7 +1542,7 @@ static double made_of(const char *text, double x) {
 /* Takes an equation that begins here: what it must make, what it makes, 1 in its last place. */
 static bool take_equation(const char *text, double *must, double *makes, double *unit) {
     const char *begin = rest;
-    if (take_sum(must) && take(" = ") && take_number(makes, unit)) return true;
+    if (read_sum(&rest, must, NULL) && take(" = ") && take_number(makes, unit)) return true;
     rest = begin;
     if (take_list(must) && take(" make ") && take_number(makes, unit)) return true;
     rest = begin;
@@ -1840,8 +1726,7 @@ TEST(words_that_are_not_utf8) {
 static void expect_no_words(const char *words, const char *sentence) {
     LessonOptions options = LESSON_OPTIONS;
     options.words = words;
-    ck_assert(!lesson_open(&lesson, 4, options));
-    expect_error(sentence);
+    FAILS(lesson_open(&lesson, 4, options), sentence);
     lesson_close(&lesson);
 }
 
@@ -1896,23 +1781,9 @@ LOOP_TEST(limits_are_true, PARTS) {
     }
 }
 
-CASE("lessons")
-/* What is far too large is said as it was typed. */
-TEST(sizes_that_are_too_large) {
-    LessonOptions options = LESSON_OPTIONS;
-    options.tokens = 64;
-    ck_assert(!lesson_open(&lesson, 4, options));
-    expect_error("lesson 4: 64 tokens are too many here: at most 12");
-    lesson_close(&lesson);
-    FAILS(lesson_set(&options, "tokens", "100"),
-          "tokens is \"100\": it must be an integer from 1 to 64");
-    FAILS(lesson_set(&options, "size", "1e300"),
-          "size is \"1e300\": it must be an integer from 1 to 64");
-    ck_assert_int_eq(tensor_live(), 0);
-}
-
 /* ---- texts of a wrong rule ------------------------------------------------------------------- */
 
+CASE("lessons")
 /* Where gradients are not added on purpose, and only there, the step says so. */
 LOOP_TEST(a_wrong_sum_says_so, PARTS *RULES) {
     const int part = _i / RULES, r = _i % RULES;
@@ -2087,9 +1958,7 @@ TEST(requests_that_cannot_be) {
         {"lesson 2\nrule dropout", "lesson 2 has no line that the wrong rule dropout changes"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char expected[256];
-        snprintf(expected, sizeof expected, "{\"error\":\"%s\"}", wrong[i].answer);
-        ck_assert_str_eq(ask(wrong[i].request), expected);
+        ck_assert_str_eq(ask(wrong[i].request), format("{\"error\":\"%s\"}", wrong[i].answer));
         ck_assert_ptr_null(tensor_error());
         ck_assert_int_eq(live_tensors(), 0);
     }
@@ -2154,9 +2023,7 @@ TEST(page_of_one_lesson) {
     ck_assert_str_eq(json_at(json_get(only, "formula"), 1)->text, "A = softmax(Q_h K_h')");
     free(read);
     for (int number = 1; number <= LESSONS; number++) {
-        char arguments[64];
-        snprintf(arguments, sizeof arguments, "--lesson %d --page $D/lesson.html", number);
-        ck_assert_int_eq(run(arguments), 0);
+        ck_assert_int_eq(run(format("--lesson %d --page $D/lesson.html", number)), 0);
         slurp(path("lesson.html"), page, sizeof page);
         ck_assert_msg(strlen(page) < 822 * KB, "the page of lesson %d has %zu bytes", number,
                       strlen(page));
@@ -2178,10 +2045,8 @@ static const char *const sets[] = {"",
 enum { SETS = sizeof sets / sizeof *sets };
 
 static bool has_set(const char *set) {
-    char line[80];
     const char *isa = strstr(set, "avx");
-    snprintf(line, sizeof line, "grep -q %s /proc/cpuinfo 2>/dev/null", isa ? isa : "");
-    return !isa || shell(line) == 0;
+    return !isa || shell(format("grep -q %s /proc/cpuinfo 2>/dev/null", isa ? isa : "")) == 0;
 }
 
 LOOP_TEST(text_is_golden, SETS) {
@@ -2211,10 +2076,8 @@ LOOP_TEST(text_is_neat, LESSONS) {
         {":: dropped", "\ndx so far = from V + from K ...", "\ndx = from V + from K + from Q ..."},
         {"A head 3", "dgate head 1", "\nQ -> Q_h ..."},
         {"Lesson 6: A training step\n", "__ flat"}};
-    char line[64];
     program = "explain";
-    snprintf(line, sizeof line, "--text --lesson %d", _i + 1);
-    ck_assert_int_eq(run(line), 0);
+    ck_assert_int_eq(run(format("--text --lesson %d", _i + 1)), 0);
     ck_assert_int_eq(files_in_folder(), 0);
     expect_neat();
     for (int i = 0; i < 3 && parts[_i][i]; i++)
@@ -2318,56 +2181,25 @@ TEST(help) {
                                         "--pad-in-loss",
                                         "--help"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        char line[80];
-        snprintf(line, sizeof line, "\n  %s\n        ", flags[i]);
-        ck_assert_msg(strstr(out, line) != NULL, "--help has no %s", flags[i]);
+        ck_assert_msg(strstr(out, format("\n  %s\n        ", flags[i])) != NULL, "--help has no %s",
+                      flags[i]);
     }
 }
 
 TEST(misuse) {
-    static const char *const wrong[] = {"--nonsense",
-                                        "nonsense",
-                                        "--lesson 0",
-                                        "--lesson 7",
-                                        "--lesson 2b",
-                                        "--lesson 33",
-                                        "--lesson",
-                                        "--heads 0",
-                                        "--heads 65",
-                                        "--size x",
-                                        "--dropout 1",
-                                        "--seed -1",
-                                        "--text=1",
-                                        "--page ''",
-                                        "--lesson 1 --heads 2",
-                                        "--lesson 1 --tokens 2",
-                                        "--lesson 1 --no-scale",
-                                        "--lesson 1 --words a",
-                                        "--lesson 2 --causal",
-                                        "--lesson 2 --no-causal",
-                                        "--lesson 4 --window",
-                                        "--lesson 5 --lengths",
-                                        "--lesson 2 --dropout 0",
-                                        "--lesson 3 --tokens 3",
-                                        "--lesson 4 --no-mask",
-                                        "--lesson 5 --additive",
-                                        "--lesson 6 --queries 2",
-                                        "--lesson 6 --size 2",
-                                        "--step 201",
-                                        "--rate 0",
-                                        "--rate 11",
-                                        "--step -1",
-                                        "--tape $D/tape.json --break mask",
-                                        "--tape $D/tape.json --train",
-                                        "--break ''",
-                                        "--break exp",
-                                        "--text --page $D/page.html",
-                                        "--text --tape $D/tape.json",
-                                        "--tape $D/tape.json --lesson 2",
-                                        "--tape $D/tape.json --seed 2",
-                                        "--tape $D/a --page $D/a"};
     program = "explain";
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) expect_misuse(wrong[i]);
+    expect_misuses("--nonsense", "nonsense", "--lesson 0", "--lesson 7", "--lesson 2b",
+                   "--lesson 33", "--lesson", "--heads 0", "--heads 65", "--size x", "--dropout 1",
+                   "--seed -1", "--text=1", "--page ''", "--lesson 1 --heads 2",
+                   "--lesson 1 --tokens 2", "--lesson 1 --no-scale", "--lesson 1 --words a",
+                   "--lesson 2 --causal", "--lesson 2 --no-causal", "--lesson 4 --window",
+                   "--lesson 5 --lengths", "--lesson 2 --dropout 0", "--lesson 3 --tokens 3",
+                   "--lesson 4 --no-mask", "--lesson 5 --additive", "--lesson 6 --queries 2",
+                   "--lesson 6 --size 2", "--step 201", "--rate 0", "--rate 11", "--step -1",
+                   "--tape $D/tape.json --break mask", "--tape $D/tape.json --train", "--break ''",
+                   "--break exp", "--text --page $D/page.html", "--text --tape $D/tape.json",
+                   "--tape $D/tape.json --lesson 2", "--tape $D/tape.json --seed 2",
+                   "--tape $D/a --page $D/a");
     ck_assert_int_eq(files_in_folder(), 0);
 }
 

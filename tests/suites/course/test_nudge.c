@@ -1,6 +1,7 @@
 /* test_nudge.c - a number that is moved in a lesson (examples/explain/steps/nudge.h): what moves
  * with it is what the derivatives of its step predict, and so does the loss. */
 #include "../common.h"
+#include "common_line.h"
 #include "common_live.h"
 
 #include "../../../examples/explain/page/live.h"
@@ -286,60 +287,18 @@ static double exact(const Row *row) {
     return row->c * row->p[row->i] * (row->dy[row->i] - mean);
 }
 
-static const char *rest;   /* of a line */
-static const Row *letters; /* that stand in it */
-static double read_sum(void);
+static const Row *letters; /* that stand in a line */
 
-static void blanks(void) { rest += strspn(rest, " `<>"); }
-
-/* A number, a letter, "dA_1", or brackets. */
-static double read_factor(void) {
-    const char *letter = strchr("prst", *rest);
-    char *end;
-    if (*rest == '(' || *rest == '[') {
-        rest++;
-        const double sum = read_sum();
-        ck_assert_msg(*rest == ')' || *rest == ']', "no bracket ends at %s", rest);
-        rest++;
-        return sum;
-    }
-    if (letter && !isalpha((unsigned char)rest[1])) {
-        rest++;
-        return letters->p[letters->of[letter - "prst"]];
-    }
-    if (*rest == 'c' && !isalpha((unsigned char)rest[1])) {
-        rest++;
-        return letters->c;
-    }
-    if (*rest == 'd') {
-        rest = strchr(rest, '_') + 1;
-        return letters->dy[strtol(rest, (char **)&rest, 10)];
-    }
-    const double number = strtod(rest, &end);
-    ck_assert_msg(end > rest, "no factor: %s", rest);
-    rest = end;
-    return number;
-}
-
-/* Factors beside each other, or with an x between them. */
-static double read_product(void) {
-    double product = 1;
-    for (blanks(); *rest && !strchr("+-)]=", *rest); blanks()) {
-        product *= read_factor();
-        blanks();
-        if (*rest == 'x') rest++;
-    }
-    return product;
-}
-
-static double read_sum(void) {
-    blanks();
-    double sum = *rest == '-' ? read_factor() : read_product();
-    for (blanks(); *rest == '+' || *rest == '-'; blanks()) {
-        const bool is_minus = *rest++ == '-';
-        sum += is_minus ? -read_product() : read_product();
-    }
-    return sum;
+/* "p", or "dA_1" */
+static bool read_letter(const char **at, double *value) {
+    const char *letter = strchr("prst", **at);
+    const bool alone = **at && !isalpha((unsigned char)(*at)[1]);
+    if (**at == 'd') *value = letters->dy[strtol(strchr(*at, '_') + 1, (char **)at, 10)];
+    else if (letter && alone) *value = letters->p[letters->of[letter - "prst"]];
+    else if (**at == 'c' && alone) *value = letters->c;
+    else return false;
+    *at += alone;
+    return true;
 }
 
 /* Each line is the number of the last one: the letters to 1e-12, what is printed as it is printed.
@@ -348,19 +307,16 @@ static void expect_lines(const Row *row, const Json *algebra) {
     ck_assert(algebra != NULL);
     const double x = exact(row);
     const char *result = strrchr(json_text(json_at(algebra, algebra->count - 1), "line", ""), '=');
-    const char *point = strchr(result, '.');
-    const double shown = strtod(result + 1, NULL);
-    const double digits = point ? (double)strspn(point + 1, "0123456789") : 0;
-    const char *power = strchr(result, 'e');
-    const double unit = pow(10, (power ? strtod(power + 1, NULL) : 0) - digits);
+    const double shown = strtod(result + 1, NULL), unit = last_place(result + 1);
     ck_assert_int_eq(algebra->count, row->p[row->i] == 0 ? 1 : 6);
     expect_near(result, shown, x, unit);
     letters = row;
     for (int64_t n = 0; n < algebra->count && x != 0; n++) {
         const char *line = json_text(json_at(algebra, n), "line", "");
         if (strstr(line, "...")) continue;
-        rest = strchr(line, '=') + 1;
-        const double value = read_sum();
+        const char *rest = strchr(line, '=') + 1;
+        double value;
+        ck_assert_msg(read_sum(&rest, &value, read_letter), "no arithmetic: %s", line);
         if (n < 4) expect_near(line, value, x, 1e-12);
         else ck_assert_msg(fabs(value - shown) <= 0.5001 * unit, "%s: %.17g", line, value);
     }

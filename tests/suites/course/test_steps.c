@@ -6,6 +6,7 @@
  * number of every step is worked out, and its terms are added up; then the printed line is read and
  * evaluated as it is printed. */
 #include "../common.h"
+#include "common_line.h"
 
 #include "../../../examples/explain/rules/card.h"
 #include "../../../examples/explain/page/check.h"
@@ -194,11 +195,6 @@ LOOP_TEST(rules, CASES) {
 
 /* ---- terms ----------------------------------------------------------------------------------- */
 
-static const char *at; /* what is left of a line */
-static bool known;     /* the line is arithmetic so far */
-
-static double read_sum(void);
-
 enum { MAIN = -1 }; /* not a table of sums: what the step makes */
 
 /* With all digits the terms give the number. False if the line is no arithmetic, or too long. */
@@ -206,11 +202,10 @@ static bool check_terms_of(const Recipe *r, int sum, int64_t i) {
     char text[LINE_TEXT];
     const double wanted = worked_item(r, sum)->numbers[i];
     const TapeTensor *x = &plan.tape.tensors[r->step->tensor];
+    const char *rest = text;
+    double value;
     worked_line(r, sum, i, 14, text);
-    known = *text != '\0';
-    at = text;
-    const double value = read_sum();
-    if (!known || *at) return false;
+    if (!read_sum(&rest, &value, NULL) || *rest) return false;
     const double most = (is_float32(x) ? 2e-5 : 1e-11) * fmax(1, fabs(wanted));
     ck_assert_msg(fabs(value - wanted) <= most, "%s: %s, %s[%d]: %s is %.17g, not %.17g",
                   json_text(plan.lesson, "command", ""), r->step->name, x->name, (int)i, text,
@@ -256,85 +251,19 @@ LOOP_TEST(terms, CASES) {
 
 /* ---- the printed line ------------------------------------------------------------------------ */
 
-static bool take(const char *word) {
-    at += strspn(at, " ");
-    const size_t n = strlen(word);
-    if (strncmp(at, word, n) != 0) return false;
-    at += n;
-    return true;
-}
-
-static double read_number(void) {
-    char *end;
-    const double x = strtod(at, &end);
-    known = known && end > at;
-    at = end;
-    return x;
-}
-
-static double apply(const char *function, double x) {
-    if (strcmp(function, "exp(") == 0) return exp(x);
-    if (strcmp(function, "log(") == 0) return log(x);
-    if (strcmp(function, "tanh(") == 0) return tanh(x);
-    if (strcmp(function, "sign(") == 0) return (x > 0) - (x < 0);
-    return strcmp(function, "sqrt(") == 0 ? sqrt(x) : x;
-}
-
-static double read_factor(void) {
-    static const char *const functions[] = {"exp(", "log(", "tanh(", "sqrt(", "max(", "sign(", "("};
-    size_t n = 0;
-    at += strspn(at, " ");
-    while (n < COUNT(functions) && !take(functions[n])) n++;
-    const bool brackets = n < COUNT(functions);
-    double x = brackets ? read_sum() : read_number();
-    if (n == 4 && take(",")) x = fmax(x, read_sum());
-    known = known && (!brackets || take(")"));
-    if (brackets) x = apply(functions[n], x);
-    return take("^") ? pow(x, read_number()) : x;
-}
-
-static double read_product(void) {
-    double x = read_factor();
-    for (;;) {
-        const bool times = take("x ");
-        if (!times && !take("/ ")) return x;
-        const double factor = read_factor();
-        x = times ? x * factor : x / factor;
-    }
-}
-
-static double read_sum(void) {
-    double x = read_product();
-    for (;;) {
-        const bool plus = take("+ ");
-        if (!plus && !take("- ")) return x;
-        x += plus ? read_product() : -read_product();
-    }
-}
-
-/* The unit of the last digit of a number that ends the line. */
-static double unit_of(const char *number) {
-    const char *point = strchr(number, '.');
-    const char *exponent = strchr(number, 'e');
-    const char *end = exponent ? exponent : number + strlen(number);
-    const int decimals = point ? (int)(end - point) - 1 : 0;
-    return pow(10, -decimals + (exponent ? atoi(exponent + 1) : 0));
-}
-
 /* Evaluates a line as it is printed: it must give the number as it is printed. Returns false if the
  * line is no arithmetic. */
 static bool check_line(const Recipe *r, int sum, int64_t i) {
     char text[LINE_TEXT], result[NUMBER_TEXT];
     const Item *made = worked_item(r, sum);
+    const char *rest = text;
+    double value;
     worked_line(r, sum, i, worked_more(r, sum, i), text);
     ck_assert_int_lt(strlen(text), LINE_TEXT - 1);
-    known = *text != '\0';
-    at = text;
-    const double value = read_sum();
-    if (!known || *at) return false;
+    if (!read_sum(&rest, &value, NULL) || *rest) return false;
     format_number(made->numbers[i], made->format, result);
     const double wanted = strtod(result, NULL);
-    ck_assert_msg(fabs(value - wanted) <= 0.5 * unit_of(result) + 1e-9, "%s, %s = %s: it is %g",
+    ck_assert_msg(fabs(value - wanted) <= 0.5 * last_place(result) + 1e-9, "%s, %s = %s: it is %g",
                   r->step->name, text, result, value);
     return true;
 }
@@ -472,13 +401,11 @@ TEST(formulas) {
 /* A lesson can say what a tensor is the transpose of. */
 TEST(transposes) {
     int keys = 0, queries = 0;
-    char members[80];
     open_case(1);
     while (strcmp(plan.tape.tensors[keys].name, "K'") != 0) keys++;
     while (strcmp(plan.tape.tensors[queries].name, "Q") != 0) queries++;
     close_plan();
-    snprintf(members, sizeof members, ",\"transposed\":[{\"tensor\":%d,\"of\":%d}]", keys, queries);
-    open_with(1, members);
+    open_with(1, format(",\"transposed\":[{\"tensor\":%d,\"of\":%d}]", keys, queries));
     expect_formula("b1.0", "dQ = dS Q");
     expect_formula("b1.1", "dK' = K' dS");
     close_plan();
@@ -487,12 +414,11 @@ TEST(transposes) {
 /* A lesson can give a tensor a short name. */
 TEST(short_names) {
     int scores = 0;
-    char members[80], name[NAME_TEXT];
+    char name[NAME_TEXT];
     open_case(1);
     while (strcmp(plan.tape.tensors[scores].name, "S / sqrt(d)") != 0) scores++;
     close_plan();
-    snprintf(members, sizeof members, ",\"short\":[{\"tensor\":%d,\"name\":\"Z\"}]", scores);
-    open_with(1, members);
+    open_with(1, format(",\"short\":[{\"tensor\":%d,\"name\":\"Z\"}]", scores));
     expect_formula("f2", "Z = 0.5 S");
     expect_formula("b3.0", "dZ = A x (dA - sum(A x dA))");
     full_name(&plan, scores, name);
@@ -809,16 +735,16 @@ TEST(labels) {
                                         "   cat [ 0.421  0.151 ]  ",
                                         "   sat [ 0.425  0.341 ]",
                                         NULL};
-    char members[160];
     int a = 0;
     open_case(1);
     while (strcmp(plan.tape.tensors[a].name, "A") != 0) a++;
     close_plan();
-    snprintf(members, sizeof members,
-             ",\"labels\":[{\"tensor\":%d,\"rows\":[\"the\",\"cat\"],\"columns\":[\"the\",\"cat\","
-             "\"sat\"]},{\"tensor\":0,\"rows\":[\"one\"]},{}]",
-             a);
-    open_with(1, members);
+    open_with(
+        1,
+        format(
+            ",\"labels\":[{\"tensor\":%d,\"rows\":[\"the\",\"cat\"],\"columns\":[\"the\",\"cat\","
+            "\"sat\"]},{\"tensor\":0,\"rows\":[\"one\"]},{}]",
+            a));
     expect_in_order(shown(), parts);
     ck_assert_ptr_null(strstr(shown(), "one ["));
     close_plan();
@@ -1233,11 +1159,9 @@ static bool has_row(const char *op, int k) {
 /* The tape of a sample's op, with another dy for each number. False if it has no gradient. */
 static bool open_sample(const Sample *sample) {
     Tensor *in[SAMPLE_INPUTS] = {NULL};
-    char name[8];
     begin_tape();
     for (int i = 0; i < sample->n; i++) {
-        snprintf(name, sizeof name, "L%d", i);
-        in[i] = tape_own(ag_name(sample_input(sample, i, F64), name));
+        in[i] = tape_own(ag_name(sample_input(sample, i, F64), format("L%d", i)));
         if (sample->in[i].kind == 'r') ag_requires_grad(in[i]);
     }
     Tensor *y = call_op(sample->op, in, sample->n, sample->number);
