@@ -208,13 +208,14 @@ thorough: ## for a release: what .ci/run shortens or leaves out, some hours; goe
 
 TIDY = $(patsubst %,$(BUILD)/lint/%.ok,$(filter-out tests/% tensor/files/win32.c examples/common/windows.c $(FORMS)/% \
          examples/exercises/marker/harness.c examples/exercises/marker/scratch_exercises.c,$(filter %.c,$(SOURCES))))
-lint: have-lint $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
+lint: have-lint lint-headers $(TIDY) ## formatting, clang-tidy, layers, links, headers alone, long functions, statements
 	clang-format --dry-run -Werror $(SOURCES)
 	sh tests/checks/layers $(CORE_FOLDERS)
 	perl tests/checks/links
-	sh tests/checks/headers $(FLAGS)
 	sh tests/checks/functions $(SOURCES)
 	python3 tests/checks/statements $(SOURCES)
+lint-headers: have-lint # a minute, one after the other: beside clang-tidy
+	sh tests/checks/headers $(FLAGS)
 have-lint:
 	@sh tests/tools/have clang-format clang-tidy gcc clang g++ ctags:universal-ctags python3
 $(BUILD)/lint/%.c.ok: %.c .clang-tidy $(filter %.h %.inc,$(SOURCES)) $(EDITED) | have-lint
@@ -234,4 +235,4 @@ size: ## lines of code per folder: the core, the rest of the library, examples, 
 	@sh tests/tools/print-size $(CORE_FOLDERS)
 
 .PHONY: tests suites everything test bench sanitize debug tsan valgrind fuzz run-fuzz fuzz-libfuzzer run-libfuzzer page-test \
-        live-test run-live-test failmalloc coverage mutants thorough lint fmt docs size have-check have-lint
+        live-test run-live-test failmalloc coverage mutants thorough lint lint-headers fmt docs size have-check have-lint
