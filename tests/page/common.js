@@ -1,5 +1,5 @@
 /* common.js - what all scripts share that tests/page/test appends to a copy of a page: a report, keys, addresses. */
-const report = { cells: {}, checks: [], failures: [], steps: {}, exercises: [], wide: [], motion: 0, terms: 0 };
+const report = { cells: {}, checks: [], failures: [], steps: {}, exercises: [], wide: [], motion: 0, flights: 0, terms: 0 };
 const fail = text => report.failures.length < 20 && report.failures.push(text);
 const expect = (right, text) => right || fail(text);
 const $ = selector => document.querySelector(selector), all = selector => [...document.querySelectorAll(selector)];
