@@ -189,7 +189,8 @@ run-live-test: $(call chosen,$(LIVE_TESTS)) $(BUILD)/explain $(BUILD)/live.wasm.
 
 # clang's and gcc's sanitizers have a malloc of their own, so failmalloc needs a plain build.
 failmalloc: $(EXAMPLES) $(BUILD)/failmalloc.so ## every allocation of every program fails once (glibc)
-	@bash tests/checks/failmalloc "$(BUILD)"
+	@sh tests/tools/have python3
+	@python3 tests/checks/failmalloc "$(BUILD)"
 $(BUILD)/failmalloc.so: $(BUILD)/obj/tests/tools/failmalloc.o $(BUILD)/sources
 	$(link) -shared $(LIBS)
 
