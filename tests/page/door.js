@@ -139,7 +139,9 @@ async function oldAddresses() {
         ["#2/b6.0&exercise", "#2/b6.0&hide", () => hidden() && !step().unit.isFold], ["#5/f3&exercise", "#5/f3&hide", () => state.hide],
         ["#2/b3.0.2", "#2/b3.0", () => $(".nudge")], ["#2/b3.0.3", "#2/b3.0.3", () => $(".algebra")], ["#2/b3.0.4", "#2/b3.0.4", () => $("#step .tab.main")], ["#2/b2.0&try", "#2/b2.0&try", () => $("#try-at")],
         ["#2/card", "#2/card", () => step().kind === "card"], ["#2/f3&present", "#2/f3&present", () => isPresenting() && state.hide],
-        ["#5/b22.0&present=key", "#5/b22.0&present=key", () => isPresenting() && state.keys], ["#5/f3&heads=1", "#5/f3&heads=1", () => Controls.isChanged()],
+        ["#5/b17.1&present=key", "#5/b17.1&present=key", () => isPresenting() && state.keys],
+        /* a known step is shown where it is asked for, among all steps */
+        ["#5/b22.0&present=key", "#5/b22.0&present", () => isPresenting() && !state.keys], ["#5/f3&heads=1", "#5/f3&heads=1", () => Controls.isChanged()],
         ["#2/f3&rule=softmax&compare=1", "#2/f3&rule=softmax&compare=1", () => state.compare], ["#lesson=2&step=12&cell=g4.3", "#2/b5.0/g4.3", () => step().id === "b5.0"],
         ["#2/12", "#2/b5.0", () => step().id === "b5.0"], ["#2/f3&set=0,0.5,Q", "#2/f3&set=0,0.5,Q", () => state.lesson.tape.tensors.find(t => t.name === "Q").value[0] === 0.5],
         ["#6/sgd&sgd=3", "#6/sgd&sgd=3", () => stepsTaken(state.lesson) === 3], ["#2/b3.0&break=A:y*dy", "#2/b3.0&rule=A%3A%20y*dy", () => verdict() === "wrong"]];

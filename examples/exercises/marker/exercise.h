@@ -82,6 +82,7 @@ typedef struct Random Random;
 
 typedef struct {
     int number;
+    int steps;             /* calls in a row for each input, if there is no dy */
     const char *letter;    /* "b": exercise 7b comes after 7; NULL: there is none */
     const char *name;      /* "softmax": the file is 04_softmax.c */
     const char *function;  /* "softmax_backward" */
@@ -94,7 +95,6 @@ typedef struct {
     const Sizes *inputs; /* after the last one, size[0] is 0 */
     const Sizes *large;  /* the same, for a lone call each; NULL: there are none */
     double before;       /* is in each output before the call, and not part of what is compared */
-    int steps;           /* calls in a row for each input, if there is no dy */
     /* Makes an input out of random numbers: a y that is a softmax, a target. May be NULL. */
     void (*prepare)(Call *call, const Sizes *sizes, Random *random);
     /* Calls a function that has the exercise's parameters. */
