@@ -44,7 +44,7 @@ async function tryOne(name, experiment) {
     await go(link + "&try");
     expect(slider() && where() === link.replace(experiment.at, stepNow().id) + "&try", link + "&try does not open it");
     press("ArrowLeft");
-    expect(state.step === at - 1 && !slider(), where() + ": it is open at another step");
+    expect(state.step === shownSteps(state.lesson).findLast(n => n < at) && !slider(), where() + ": it is open at another step");
     await go(link);
     press("h");
     expect(!button(), where() + ": an experiment tells what is hidden");

@@ -223,10 +223,10 @@ static const char *shown_for(const Lesson *l, Step at, const Tensor *x, int64_t 
     tape_line(at.line, &line);
     const bool forward = at.kind == 'f';
     const char *name = x->name, *made = line.out->name;
-    const int64_t rows = rows_of(name), columns = columns_of(name);
+    const int64_t rows = rows_of(name), columns = columns_of(name), panel = look / columns / rows;
     if (strncmp(mark, "row}", 4) == 0) return word_of(l, look / columns % rows);
     if (strncmp(mark, "column}", 7) == 0) return word_of(l, look % columns);
-    if (strncmp(mark, "head}", 5) == 0) return show((double)(look / columns / rows + 1));
+    if (strncmp(mark, "head}", 5) == 0) return show((double)panel + 1);
     if (strncmp(mark, "part}", 5) == 0) return show_part(made, name, look);
     if (strncmp(mark, "slope}", 6) == 0) return show_slope(made, name, look);
     if (*mark == '}') return forward ? show_value(name, look) : show_grad(name, look);

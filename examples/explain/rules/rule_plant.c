@@ -308,7 +308,7 @@ const char *planted_split(const char *rule, char name[RULE_NAME]) {
 }
 
 bool rule_plant(Planting *p, const char *rule) {
-    char name[RULE_NAME];
+    char name[RULE_NAME] = "";
     Place place = {0};
     const char *formula = tensor_error() ? NULL : planted_split(rule, name);
     return formula && find_place(p, name, &place) && plant(p, place, name, formula, true);
