@@ -64,10 +64,17 @@ static int add(Reader *r, RuleNode node, int begin, int sign) {
 
 static int read_sum(Reader *r);
 static int read_value(Reader *r);
+static void refuse_rest(Reader *r);
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+static int word_length(const char *word) {
+    int n = 0;
+    while (in_name(word[n])) n++;
+    return n;
+}
 
 bool rule_can_stand(const char *name) {
     const size_t n = strlen(name);
@@ -173,6 +180,7 @@ static const char *list_names(const RuleScope *scope, char list[LIST]) {
     return list;
 }
 
+#define FUNCTIONS "sum, mean, max, sum0, exp, log, tanh, sqrt and sign"
 static int find_function(const char *word, size_t n) {
     for (int i = 0; rule_function(i); i++)
         if (strlen(rule_function(i)) == n && strncmp(word, rule_function(i), n) == 0) return i;
@@ -199,9 +207,13 @@ static int read_brackets(Reader *r, int function, int *larger) {
         return complain(r, "%s takes %s, and %s", rule_function(function),
                         larger ? "one value or two" : "one value", rule_function_does(function));
     if (c == ',') return complain(r, "one value stands in brackets, without a comma");
-    if (c != ')') {
+    if (c == '\0') {
         r->at = open;
         return complain(r, "this bracket is not closed");
+    }
+    if (c != ')') {
+        refuse_rest(r);
+        return -1;
     }
     r->at++;
     return inside;
@@ -222,10 +234,55 @@ static int read_function(Reader *r, int function, int begin) {
     return add(r, node, begin, begin);
 }
 
-#define FUNCTIONS "sum, mean, max, sum0, exp, log, tanh, sqrt and sign"
+/* ---- the signs of Python --------------------------------------------------------------------- */
+
+/* Does this word of n characters stand in the list, "T t mT"? */
+static bool is_among(const char *list, const char *word, int n) {
+    for (const char *at = list; *at; at += strspn(at, " ")) {
+        const int length = (int)strcspn(at, " ");
+        if (length == n && strncmp(at, word, (size_t)n) == 0) return true;
+        at += length;
+    }
+    return false;
+}
+
+/* What the language has in place of .sum(-1), .T or np.sum(...): word, of n characters, is what
+ * stands behind the point; value, of length characters, is what the method is called of. False: it
+ * has nothing of that name. */
+static bool translate(Reader *r, const char *word, int n, const char *value, int length) {
+    const int function = find_function(word, (size_t)n);
+    const char *other = is_among("sum", word, n) ? "; sum0(x) adds up all rows" : "";
+    const bool has_brackets = *value == '(' && value[length - 1] == ')';
+    if (is_among("T mT t transpose swapaxes permute", word, n))
+        complain(r, "write ' behind what is transposed");
+    else if (is_among("matmul mm bmm dot", word, n))
+        complain(r, "write a @ b: it is the product of tables");
+    else if (function >= 0)
+        complain(r, has_brackets ? "write %s%.*s: it %s%s" : "write %s(%.*s): it %s%s",
+                 rule_function(function), length, value, rule_function_does(function), other);
+    else return false;
+    return true;
+}
+
+/* A method of the value that begins at begin: .sum(-1) */
+static int refuse_method(Reader *r, int begin) {
+    enum { SHOWN = 60 };
+    const char *value = r->text + begin, *word = r->text + r->at + 1;
+    const int n = word_length(word);
+    int length = r->at - begin;
+    while (value[length - 1] == ' ' || value[length - 1] == '\t') length--;
+    const bool is_short = length <= SHOWN;
+    if (translate(r, word, n, is_short ? value : "x", is_short ? length : 1)) return -1;
+    return complain(r, "there is no .%.*s here: the functions are " FUNCTIONS, n > 30 ? 30 : n,
+                    word);
+}
+
 static int unknown_word(Reader *r, const char *word, int n) {
     char names[LIST];
     const int begin = r->at;
+    int point = n;
+    while (point > 0 && word[point - 1] != '.') point--;
+    if (point > 0 && translate(r, word + point, n - point, "x", 1)) return -1;
     r->at += n;
     const bool is_call = next(r) == '(';
     r->at = begin;
@@ -253,12 +310,6 @@ static int find_part(const RuleFormula *f, const char *word, int n) {
             !in_name(f->text[f->nodes[i].begin + n]))
             return i;
     return -1;
-}
-
-static int word_length(const char *word) {
-    int n = 0;
-    while (in_name(word[n])) n++;
-    return n;
 }
 
 static int read_name(Reader *r) {
@@ -356,6 +407,8 @@ static int read_transposed(Reader *r) {
         if (power < 0) return -1;
         node = add(r, (RuleNode){.sign = '^', .a = (short)node, .b = (short)power}, begin, sign);
     }
+    if (node >= 0 && next(r) == '.' && isalpha((unsigned char)r->text[r->at + 1]))
+        return refuse_method(r, begin);
     return node;
 }
 
@@ -442,7 +495,6 @@ static void refuse_rest(Reader *r) {
                  "write %c without the point: it goes number by number, and @ is the product of "
                  "tables",
                  r->text[r->at + 1]);
-    else if (begins(r->text + r->at, ".T")) complain(r, "write ' behind what is transposed");
     else if (c > ' ' && c <= '~') complain(r, "%c is no sign of a formula", c);
     else complain(r, "this is no sign of a formula");
 }

@@ -603,7 +603,26 @@ static const struct {
     {"A: A .* dA",
      "rule of A, column 3: write * without the point: it goes number by number, and @ is the "
      "product of tables"},
+    {"A: (A = dA)", "rule of A, column 4: write the formula alone, without ="},
+    {"A: dA * (A .* dA)",
+     "rule of A, column 9: write * without the point: it goes number by number, and @ is the "
+     "product of tables"},
+    {"A: A * (dA - (dA * A).sum(-1, keepdims=True))",
+     "rule of A, column 19: write sum(dA * A): it adds up each row; sum0(x) adds up all rows"},
+    {"A: A * (dA - (dA * A) .sum(dim=-1, keepdim=True))",
+     "rule of A, column 20: write sum(dA * A): it adds up each row; sum0(x) adds up all rows"},
+    {"A: dA'.max(1)", "rule of A, column 4: write max(dA'): it is the largest number of each row"},
+    {"A: A * (dA - np.sum(A * dA, axis=-1))",
+     "rule of A, column 11: write sum(x): it adds up each row; sum0(x) adds up all rows"},
+    {"A: A * (dA - dA.softmax(-1))",
+     "rule of A, column 13: there is no .softmax here: the functions are sum, mean, max, sum0, exp, log, "
+     "tanh, sqrt and sign"},
     {"A: A.T", "rule of A, column 2: write ' behind what is transposed"},
+    {"A: (A.t() @ dA)", "rule of A, column 3: write ' behind what is transposed"},
+    {"A: (dA @ A.transpose(-2, -1))", "rule of A, column 8: write ' behind what is transposed"},
+    {"A: np.transpose(A)", "rule of A, column 1: write ' behind what is transposed"},
+    {"A: A.matmul(dA)", "rule of A, column 2: write a @ b: it is the product of tables"},
+    {"A: torch.bmm(A, dA)", "rule of A, column 1: write a @ b: it is the product of tables"},
     {"A: A dA",
      "rule of A, column 3: A is 2 x 3 and dA is 2 x 3: @ needs equal inner sizes, and * goes number by "
      "number"},
