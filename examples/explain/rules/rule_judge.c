@@ -395,8 +395,10 @@ static void say_not_linear(Look *l, const Judged *j, char *why) {
     say(l, says, why);
 }
 
-static void say_likeness(double c, bool turned, char *why, size_t size) {
+/* A factor that is smaller than the tolerance is what rounding left. */
+static void say_likeness(const Look *l, double c, bool turned, char *why, size_t size) {
     if (c == 0) snprintf(why, size, "It is 0 everywhere.");
+    else if (fabs(c) < l->tolerance) snprintf(why, size, "It is 0 everywhere, but for rounding.");
     else if (fabs(c + 1) < 1e-9)
         snprintf(why, size, "It is the right gradient with the other sign.");
     else if (fabs(c - 1) < 1e-3)
@@ -434,7 +436,7 @@ static void say_wrong(Look *l, Judged *j) {
     else if (j->mistake) snprintf(why, size, "%s", said);
     else if (set < 1u << l->num_uses) say_parts(l, set, why, size);
     else if (j->is_not_linear) say_not_linear(l, j, why);
-    else say_likeness(j->factor, j->is_turned, why, size);
+    else say_likeness(l, j->factor, j->is_turned, why, size);
     if (j->mistake || !j->is_not_linear) say_question(l, j);
 }
 

@@ -16,6 +16,7 @@ const Reason reasons[REASONS] = {
     {"unused", "--", "unused: it does not influence the result"},
     [NOTHING_ARRIVES] = {"nothing arrives", "0", "nothing arrives: each dy that could arrive is 0"},
     {"the terms cancel", "0", "the terms cancel"},
+    {"the rule gives 0", "0", "the rule gives 0 here"},
 };
 
 /* The number of a reason that the tape gives; NOTHING_ARRIVES: it gives none. */
@@ -25,12 +26,21 @@ static int number_of_name(const char *name) {
     return r;
 }
 
+/* Does a number arrive that the derivatives of x[i] take? */
+static bool arrives(const Jacobian *by, const double *dy, int64_t i) {
+    for (int64_t e = by->begin[i]; e < by->begin[i + 1]; e++)
+        if (dy[by->of[e].j] != 0) return true;
+    return false;
+}
+
+/* A planted rule can give 0 where the line's own derivatives, which `right` holds, do not. */
 int reason_number(const Plan *plan, const Part *part, int64_t i) {
     const double *dy = plan->tape.tensors[part->y].grad;
     const int r = number_of_name(part->reasons[i]);
-    for (int64_t e = part->by.begin[i]; e < part->by.begin[i + 1]; e++)
-        if (r == NOTHING_ARRIVES && dy[part->by.of[e].j] != 0) return TERMS_CANCEL;
-    return r;
+    if (r != NOTHING_ARRIVES) return r;
+    if (part->is_odd) return RULE_GIVES_0;
+    if (arrives(&part->by, dy, i)) return TERMS_CANCEL;
+    return arrives(&part->right, dy, i) ? RULE_GIVES_0 : NOTHING_ARRIVES;
 }
 
 /* A row of which the mask hides all is said to be one. */

@@ -1,5 +1,6 @@
 /* reasons.h - why a number is 0. The tape gives the reason of each column of a Jacobian that is 0;
- * a sum can be 0 because nothing arrives, or because its terms cancel. */
+ * a sum can be 0 because nothing arrives, or because its terms cancel; a planted rule can give 0.
+ */
 #ifndef TAPEHEAD_EXAMPLES_REASONS_H
 #define TAPEHEAD_EXAMPLES_REASONS_H
 
@@ -9,7 +10,7 @@
 typedef struct {
     const char *name, *mark, *words;
 } Reason;
-enum { MASKED, NOTHING_ARRIVES = 7, TERMS_CANCEL, REASONS };
+enum { MASKED, NOTHING_ARRIVES = 7, TERMS_CANCEL, RULE_GIVES_0, REASONS };
 extern const Reason reasons[REASONS];
 /* Why dx[i] is 0: the number of its reason. */
 int reason_number(const Plan *plan, const Part *part, int64_t i);

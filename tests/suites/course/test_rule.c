@@ -393,6 +393,7 @@ static const struct {
      "It does not double when dR doubles, as a gradient does."},
     {"softmax", "1", "It does not double when dR doubles, as a gradient does."},
     {"softmax", "0", "It is 0 everywhere."},
+    {"softmax", "y * (dy - sum(y) * dy)", "It is 0 everywhere, but for rounding."},
     {"softmax", "y * y * y * dy", "Its size is right, its numbers are not."},
     {"linear_squares", "(dy @ w)'", "It is the right gradient, transposed."},
     {"attention_weights", "0.4001 * y * (dy - sum(y * dy))",
@@ -920,6 +921,19 @@ LOOP_TEST(mistakes_have_the_lessons_names, COUNT(said)) {
     ck_assert_str_eq(json_text(planted(), "why", ""), said[_i].why);
     ck_assert_str_eq(json_text(planted(), "question", ""), said[_i].question);
     ask_no_more();
+}
+
+/* Where a rule leaves 0 of what arrives, the page does not say that nothing arrives. */
+TEST(a_zero_of_a_rule_is_the_rules) {
+    static const char *const requests[] = {"lesson 2\nrule A: 0",
+                                           "lesson 2\nrule A: A * (dA - sum(A) * dA)"};
+    for (int i = 0; i < COUNT(requests); i++) {
+        get(requests[i]);
+        const Json *reason = json_first(json_get(answer, "plan"), "reasons");
+        while (reason && strcmp(reason->text, "the rule gives 0 here") != 0) reason = reason->next;
+        ck_assert_msg(reason != NULL, "%s", requests[i]);
+        ask_no_more();
+    }
 }
 
 static double grad_of(const char *name, int64_t i) {
