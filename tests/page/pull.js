@@ -186,6 +186,21 @@ function plateau(live, key) {
     expect(Number(lossShown()) > 7 && $(".saying").textContent.includes("flat here"), `a plateau with the loss ${lossShown()}: ${$(".saying").textContent}`);
 }
 
+/* From another lesson: a question about it stands under all three panels, which stand as they stood under their title. */
+async function comesBack() {
+    const box = each => each.getBoundingClientRect(), boxes = () => all(".arcs, .plot, .go, .third").map(box).map(({ top, left, width }) =>
+        width && [top - box($("#step h1")).top, left, width].map(Math.round)).join("; ");
+    await go("#2/0");
+    const before = boxes();
+    await go("#1");
+    await go("#2");
+    const card = $(".again"), low = Math.max(...all("#step > :not(.again), .cover > *").map(each => box(each).bottom));
+    expect(card, "no card asks about the lesson before");
+    expect(boxes() === before, `the card moves the first screen from ${before} to ${boxes()}`);
+    expect(card && box(card).top >= low, `the card begins at ${card && box(card).top}, and the panels end at ${low}`);
+    lookWide();
+}
+
 /* The button begins with the forward pass; what was pulled stays. */
 async function leads(key) {
     const p = state.lesson.pulled, last = grips().find(grip => grip.getAttribute("aria-label").includes(`“${p.words[p.words.length - 1]}”`));
@@ -198,6 +213,7 @@ async function leads(key) {
     expect($(".grip") && valueNow(grips().find(grip => grip.getAttribute("aria-label").includes(`“${p.words[p.words.length - 1]}”`))) !== p.row[p.words.length - 1], "what was pulled is forgotten");
     press("ArrowRight");
     expect(state.step === 1, "the arrow key does not lead to the first step");
+    if (lessons.length > 1) await comesBack();
     await go("#2/0&keys=7");
     expect(!$(".grip") && $(".bet"), "seven words are pulled");
     await go("#2/0&keys=6&queries=6&seed=9");

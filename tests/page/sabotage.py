@@ -125,6 +125,7 @@ def sabotages():
         'the slopes of a rule are those of the loss': ("pull", lambda s: s.replace('judged.tape.tensors[p.scores.number].grad);', 'p.scores.grad);')),
         'the third panel does not wait': ("pull", lambda s: s.replace('if (p.runs && !third', 'if (!third')),
         'the row of the steps stays on the first screen': ("pull", lambda s: s.replace('below.before(doorParts.row)', 'void 0')),
+        'a card takes the place of the panels': ("pull", lambda s: s.replace('if (canPull(lesson)) box.append(', 'if (canPull(lesson)) box.prepend(')),
         'put back leaves a score': ("pull", lambda s: s.replace('moved.fill(0);', 'moved.fill(0, 1);')),
         'the first screen says the opposite': ("pull", lambda s: s.replace('So look ${slope > 0 ?', 'So look ${slope < 0 ?')),
         'without the library handles stand there': ("pull", lambda s: s.replace('!!pull && (Controls.isLive() || Controls.isLoading())', '!!pull')),

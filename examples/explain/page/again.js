@@ -7,13 +7,15 @@ const againCards = new Map(); /* the name of a lesson -> its card, which stays a
 const againAsked = new Set(); /* what the page has asked: no numbers twice */
 const againOpened = new Set(); /* the lessons whose covers were seen */
 
-/* On top of the cover, on a phone behind the way into the lesson; not where a lecturer presents, nor on the first screen of the page. */
+/* On top of the cover, on a phone behind the way into the lesson, and under the panels of a row that is pulled; not where a lecturer
+ * presents, nor on the first screen of the page. */
 function addAgain(box) {
     const { lesson } = state, { name, again, pull } = lesson;
     againOpened.add(name);
     if (!again || isPresenting() || (pull && againOpened.size === 1)) return;
     if (!againCards.has(name)) againCards.set(name, newAgain(lesson));
-    if (isNarrow()) box.firstChild.after(againCards.get(name));
+    if (canPull(lesson)) box.append(againCards.get(name));
+    else if (isNarrow()) box.firstChild.after(againCards.get(name));
     else box.prepend(againCards.get(name));
 }
 
