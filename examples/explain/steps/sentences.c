@@ -187,10 +187,21 @@ static const char *const softmax_says[MOST_LOOKS] = {
     "Move the nudge `h`. One number of {x} grows, and its weight in {y} grows. The others sink, because "
     "the weights of a row sum to 1. The upright mark predicts, the bar is what happens: they part when `h` "
     "is large. The last column is a row of the Jacobian of softmax, how fast each weight follows this "
-    "number: e to it grows by the share `h`, the sum of its row by `p h`; divided, its weight `p` gains "
-    "`p h` - `p p h`, and another one, `r`, loses `p r h`.",
+    "number.",
     "Each weight that changes moves the loss, as fast as its {dy} says: added up, so fast does the loss "
     "follow this number of {x}. The underlined term makes the sum a mean of the whole row."};
+
+/* A row of the Jacobian, in words. c: of the scores, with a blank, if they have a factor. */
+static void say_jacobian(Said *s) {
+    const char *c = s->step->part->factor == 1 ? "" : "c ";
+    say(s, " In the first line `p` is the weight of this number, and `r` another one. If the "
+           "number grows by a small `h`, ");
+    put_text(
+        s->text, SENTENCE_TEXT,
+        "e to the power of it grows by the share `%sh`, and the sum of the row by the share `%sp h`. Divided by "
+        "this sum, `r` loses `%sp r h`; and `p` gains what all others lose together.",
+        c, c, c);
+}
 
 /* Does a row have no weights, because it sees no key? */
 static bool any_blind_row(const TapeTensor *a) {
@@ -207,6 +218,7 @@ void sentence_of_look(const Plan *plan, const Step *step, int look, char text[SE
     const NudgeKind kind = nudge_of(plan, step);
     *text = '\0';
     if (kind == NUDGE_SOFTMAX && look <= MOST_LOOKS) say(&s, softmax_says[look - 1]);
+    if (kind == NUDGE_SOFTMAX && look == 2) say_jacobian(&s);
     if (look > 1) return;
     if (kind == NUDGE_SOFTMAX && any_blind_row(&plan->tape.tensors[step->part->y]))
         say(&s, " In a row that sees no key all weights are 0.");

@@ -429,8 +429,11 @@ TEST(words_of_a_nudge) {
     expect_said("b4.1", 0, "to take columns with columns, `A` is turned over.");
     expect_said("b3.0", 0, "One number of `Z` grows, and its weight in `A` grows.");
     expect_said("b3.0", 0, "a row of the Jacobian of softmax");
-    expect_said("b3.0", 0,
-                "its weight `p` gains `p h` - `p p h`, and another one, `r`, loses `p r h`.");
+    ck_assert(!strstr(json_at(said_at("b3.0"), 0)->text, "`p"));
+    expect_said(
+        "b3.0", 1,
+        "the share `h`, and the sum of the row by the share `p h`. Divided by this sum, `r` "
+        "loses `p r h`; and `p` gains what all others lose together.");
     expect_said("b3.0", 1, "as fast as its `dA` says");
     ck_assert_int_eq(said_at("b3.0")->count, 2);
     ck_assert(!strstr(json_at(said_at("b3.0"), 0)->text, "sees no key"));
