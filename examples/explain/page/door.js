@@ -192,6 +192,12 @@ function plantMistake(formula) {
 const HINT = "Hint: take one number of the table that you look for. Which numbers of the result change with it, and by how " +
     "much? Its gradient is the sum of these, each times what arrives there.";
 
+/* Of a rule whose mark says that it is right. */
+const HOLDS = "It holds for other numbers, too.";
+
+/* That the language has a sum: where a rule needs one. */
+const hintOfSum = place => place && /\bsum\(/.test(place.formula) && [el("code", {}, "sum( )"), " adds up a row."];
+
 /* loud: it is not to give its place to names. */
 function sayWords({ loud, words }) {
     fill(doorParts.said, words);
@@ -202,13 +208,13 @@ function wordsOfDoor(step, place) {
     const planted = plantedAt(step), found = state.hide && doneAtPlace(place);
     if (isWrong(planted)) return { loud: true, words: [el("b", {}, transposes(planted.why) || "This is not the gradient."), " ", alsoWrong(step),
         state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, transposes(planted.question) || HINT)] };
-    if (planted) return { loud: true, words: [transposes(planted.why) || "Right, for other numbers, too.", " ", tallyOfRules()] };
-    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : "Right, for other numbers, too. ", tallyOfRules(),
+    if (planted) return { loud: true, words: [transposes(planted.why) || HOLDS, " ", tallyOfRules()] };
+    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", tallyOfRules(),
         !found.isShown && place.exercise && ["The same in C: ", el("code", {}, `examples/exercises/students/${place.exercise}.c`)]] };
     const elsewhere = wordsOfElsewhere(step);
-    if (isRuleHidden(step)) return { words: Controls.isLoading() ? whyNoRules() : [elsewhere, elsewhere && " ", "Hidden until it is written; “show it” gives up. ", tallyOfRules()] };
+    if (isRuleHidden(step)) return { words: Controls.isLoading() ? whyNoRules() : [elsewhere, elsewhere && " ", "Hidden until it is written; “show it” gives up. ", tallyOfRules(), hintOfSum(place)] };
     return { words: elsewhere || (step.check && step.check !== "right" || step.passes ? step.checked + "." : step.kind !== "backward" ? ""
-        : isToBeFound(step) ? ["Write it before it is shown, or go on: ", el("b", {}, "→"), "."]
+        : isToBeFound(step) ? ["Write it before it is shown, or go on: ", el("b", {}, "→"), ". ", hintOfSum(place)]
         : place ? ["The library’s rule. Change it, and Enter judges yours", doorParts.mistakes.hidden ? "." : "; or take a known mistake."]
         : step.unit.isFold || Controls.canWriteRules() ? "" : whyNoRules()) };
 }
@@ -454,7 +460,7 @@ function drawWordsOfHidden(box, step) {
 function drawWordsOfWrong(step, planted) {
     if (!isSeenHere(step)) return el("p", { class: "text" }, "Your rule is wrong, though no number differs here.");
     const isHidden = isRuleHidden(step);
-    return [el("p", { class: "mistake" }, planted.mistake ? `A known mistake: ${planted.mistake}` : "Wrong"),
+    return [el("p", { class: "mistake" }, planted.mistake ? `A known mistake: ${transposes(planted.why.replace(/^It is /, ""))}` : "Wrong"),
         el("p", { class: "text" }, worstWords(plantedPicture(step))),
         !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), transposes(planted.question)),
         isHidden && button("show it", giveUp, { class: "try" }), drawTraining()];

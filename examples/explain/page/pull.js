@@ -160,25 +160,28 @@ function compareSlopes(box, p, yours) {
         drawPulled("slope of the loss", row(p.scores.grad)), drawPulled("your rule", row(yours)));
 }
 
-function judgePulled(p, place, formula, slopes) {
-    const request = [Controls.requestOf({ rules: false, train: 1 }), `rule ${place.name}: ${formula}`].join("\n");
+function judgePulled(p, place, formula, slopes, go) {
+    const request = [Controls.requestOf({ rules: false }), `rule ${place.name}: ${formula}`].join("\n");
     const { error, lessons: [judged] = [] } = Controls.ask(request);
     if (error) return sayError(error);
-    const [{ verdict, why, question }] = judged.planted, { right, wrong } = judged.training, name = verdict === "right" && !why ? "right" : "wrong";
+    const [{ verdict, why, question }] = judged.planted, name = verdict === "right" && !why ? "right" : "wrong";
     p.rule = formula;
+    p.isFound ||= name === "right";
+    nameGo(go, p);
     compareSlopes(slopes, p, judged.tape.tensors[p.scores.number].grad);
-    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, transposes(why) || "Right, for other numbers, too."), " ",
-        transposes(question), name === "wrong" && ` After ${right.length} steps of training the loss is ${bare(lastOf(wrong))} with it, ` +
-            `and ${bare(lastOf(right))} with the right rule.`] });
+    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, transposes(why) || HOLDS), " ", transposes(question)] });
 }
 
+/* The button of the first screen. */
+const nameGo = (go, { isFound }) => fill(go, isFound ? "See why, step by step" : "Find the rule, step by step", el("kbd", { "aria-hidden": "true" }, "→"));
+
 /* The box is that of softmax, whose rule gives the slopes of all scores. */
-function drawPullRule(p, panel) {
+function drawPullRule(p, panel, go) {
     const { weights, scores, rule = "" } = p, slopes = el("div", { class: "slopes" });
     const place = Controls.box().places.find(({ line, input }) => line === weights.producer.line && input === 0);
-    drawField(nameEl(scores.gradient), { place, line: null, judge: formula => judgePulled(p, place, formula, slopes) });
+    drawField(nameEl(scores.gradient), { place, line: null, judge: formula => judgePulled(p, place, formula, slopes, go) });
     fillNew("pull", rule);
-    sayWords({ words: "Enter judges." });
+    sayWords({ words: ["Enter judges. ", hintOfSum(place)] });
     fill(panel, el("p", { class: "saying" }, "Softmax made the weights ", nameEl(weights.symbol), " of the scores ", nameEl(scores.symbol), ". ",
         nameEl(weights.gradient), " says how fast the loss follows each weight. How fast does it follow each score?"), doorParts.row, slopes);
 }
@@ -203,11 +206,13 @@ function drawPull(box) {
         moved.fill(0);
         update();
     }, { class: "quiet" });
+    const go = button("", () => goTo(1), { class: "go" });
+    nameGo(go, p);
     const saying = el("p", { class: "saying" }), third = el("div", {}, el("p", { class: "saying" }, "Pull an arc first.")), cost = el("p", { class: "length", role: "status" }), head = (n, text) => el("h2", { class: "panel" }, el("span", { "aria-hidden": "true" }, n), text);
     fill(box, el("div", { class: "cover" }, drawTitle("Attention and backpropagation, by hand", "Pull an arc, see the slope of its loss; then find the rule that gives every slope at once."), head("1", "Pull an arc"), picture,
         el("p", { class: "cap" }, `An arc is as high as its score and as thick as its weight. Each word says ${p.values.columns === 2 ? "two" : p.values.columns} numbers; “${who}” answers with their mean, each word counted with its weight.`)),
         el("div", { class: "hook side" }, head("2", "See the slope"), el("div", { class: "big" }, el("span", {}, "loss", loss), answer, then, back), squares, plot, saying,
-            el("p", {}, button(["Find the rule, step by step", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "go" })), cost),
+            el("p", {}, go), cost),
         el("div", { class: "hook side third" }, head("3", "Write the rule"), third));
     function choose(c) {
         if (p.own === c) return;
@@ -235,12 +240,12 @@ function drawPull(box) {
         });
         picture.classList.toggle("untouched", p.runs === 0);
         loss.textContent = two(now.loss);
-        squares.textContent = "off, squared: " + sayLoss(p, now);
+        squares.textContent = "squared errors: " + sayLoss(p, now);
         fill(answer, drawPulled("its answer", now.answer), drawPulled("wanted", rowOf(p, p.wanted)));
         then.style.visibility = back.style.visibility = isMoved ? "" : "hidden";
         drawPullPlot(plot, p, now);
         fill(saying, sayPulled(p, now));
-        if (p.runs && !third.contains(doorParts.row)) drawPullRule(p, third);
+        if (p.runs && !third.contains(doorParts.row)) drawPullRule(p, third, go);
         cost.textContent = p.runs < 3 ? lengthOf(lesson) + "." : `You ran it ${p.runs} times, for one score at a time. One sweep back gives every slope at once.`;
     }
     update();

@@ -124,12 +124,16 @@ static void show_planted(void) {
     if (strcmp(key, "assign") == 0) putchar('\n');
     if (strcmp(key, "assign") == 0) say(0, "Backward is wrong here: = in place of +=.");
     for (; rule; rule = rule->next) {
-        const char *mistake = json_text(rule, "mistake", "");
+        const bool is_known = *json_text(rule, "mistake", "");
         const char *why = json_text(rule, "why", "");
+        if (is_known && strncmp(why, "It is ", 6) == 0) why += 6;
         putchar('\n');
-        say(0, "The rule of %s is %s: %s%s%s%s%s", json_text(rule, "name", ""),
+        say(0, "The rule of %s is %s: %s%s%s", json_text(rule, "name", ""),
             json_text(rule, "verdict", ""), json_text(rule, "formula", ""),
-            *mistake ? ". The mistake is " : "", mistake, *why ? ". " : "", why);
+            is_known ? ". A known mistake: "
+            : *why   ? ". "
+                     : "",
+            why);
     }
 }
 

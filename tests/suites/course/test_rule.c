@@ -1077,9 +1077,8 @@ TEST(rules_of_the_program) {
                                  "build/explain --lesson 2 --train --rule \\\"A: y * dy\\\" "
                                  "--rule \\\"dA: dY @ V'\\\"\""));
     ck_assert_int_eq(run("--lesson=2 '--rule=A: y * dy' --text"), 0);
-    ck_assert_ptr_nonnull(strstr(out,
-                                 "\nThe rule of A is wrong: y * dy. The mistake is no_sum. It is "
-                                 "A * dA, without the\nsum over the row.\n"));
+    ck_assert_ptr_nonnull(strstr(out, "\nThe rule of A is wrong: y * dy. A known mistake: A * dA, "
+                                      "without the sum over\nthe row.\n"));
     ck_assert_int_eq(occurrences(out, "check FAILS"), 1);
     ck_assert_int_eq(run("--lesson 2 --text --rule \"K: 3 * dS' @ Q\""), 0);
     ck_assert_ptr_nonnull(strstr(out, "\ndK = 3 dS' Q ...."));
