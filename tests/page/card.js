@@ -122,9 +122,9 @@ async function writeOthers() {
     isStoreRefused = false;
     kept.clear();
     await go("#2/card");
-    for (const [n, formula, words] of [[1, "dY @ V", "At character 4: dY is 2 × 2 and V is 3 × 2: @ needs equal inner sizes. It is dY times V, where V is not transposed. Which"],
-        [2, "A * dA - sum(A * dA)", "the difference needs a bracket. Where"], [5, "Q’ @ dS", "The formula is 4 × 3 and the gradient must be 3 × 4. It is QT times dS"],
-        [3, "dZ", "It is dZ, without the factor 0.5."], [3, "0.25 dZ", "It is dZ with the factor 0.5 twice."], [3, "dZ / 2 / √d &", "At character 13: & is no sign"], [0, "", "Write a formula first."], [4, "dS @ K'", "It is dS times KT, where K is transposed: the other factor of S = Q KT is KT, and its transpose is K. Which numbers of KT does"], [4, "dS @", "At the end: the formula ends"]]) {
+    for (const [n, formula, words] of [[1, "dY @ V", "At character 4: dY is 2 × 2 and V is 3 × 2: @ needs equal inner sizes. This is dY times V, where V is not transposed. Which"],
+        [2, "A * dA - sum(A * dA)", "the difference needs a bracket. Where"], [5, "Q’ @ dS", "The formula is 4 × 3 and the gradient must be 3 × 4. This is QT times dS"],
+        [3, "dZ", "This is dZ, without the factor 0.5."], [3, "0.25 dZ", "This is dZ with the factor 0.5 twice."], [3, "dZ / 2 / √d &", "At character 13: & is no sign"], [0, "", "Write a formula first."], [4, "dS @ K'", "This is dS times KT, where K is transposed: the other factor of S = Q KT is KT, and its transpose is K. Which numbers of KT does"], [4, "dS @", "At the end: the formula ends"]]) {
         write(n, formula);
         expect(said().replace(/ᵀ/g, "T").includes(words), `${formula}: ${said()}`);
     }
@@ -144,7 +144,7 @@ async function writeOthers() {
     expect(field().value === "A' @", "another line takes what is typed");
     await go("#2/card&keys=2&size=2&rule=softmax");
     write(1, "dY @ V");
-    expect(/It is dY times V/.test(said()) && !/size/.test(said()), `square tables: ${said()}`);
+    expect(/This is dY times V/.test(said()) && !/size/.test(said()), `square tables: ${said()}`);
     write(2, "A * dA");
     expect(/without the sum/.test(said()), "a planted rule makes a card's line right");
     await go("#5/card");

@@ -71,7 +71,7 @@ async function namedMistake() {
     const link = where(), own = step().part.dx, off = all("#step .tab.main .c.off");
     const differs = own.map((x, i) => Math.abs(x - right[i]) > 1e-9);
     expect(document.activeElement === text(), `${what}: the focus leaves the box`);
-    expect(verdict() === "wrong" && /^It is A \* dA, without the sum over the row\. So dS, dQ, dK are wrong, too\./.test(said()), `${what}: ${verdict()}, ${said()}`);
+    expect(verdict() === "wrong" && /^This is A \* dA, without the sum over the row\. So dS, dQ, dK are wrong, too\./.test(said()), `${what}: ${verdict()}, ${said()}`);
     expect(/^A known mistake: A \* dA, without the sum over the row\.$/.test($("#words .mistake").textContent), `${what}: it has no words`);
     expect(off.length === differs.filter(Boolean).length && off.length > 0, `${what}: ${off.length} cells are marked`);
     for (const cell of off) {
@@ -160,8 +160,8 @@ async function oldAddresses() {
 
 /* Wrong rules without a name, one that is no gradient, and one that is right for these numbers only. */
 async function otherRules() {
-    const wrong = [["2/b3.0", "y * y * y * dy", /^Its size is right, its numbers are not\./], ["2/b3.0", "dA * dA", /^It does not double when dA doubles/], ["2/b3.0", "-y * (dy - sum(y * dy))", /the other sign/],
-        ["2/b4.1", "0", /It is 0 everywhere/], ["4/b7.0", "dA_p * kept", /without the factor 1/], ["4/b1.0", "dK @ W_k'", /must not be transposed/], ["2/b2.0", "dZ", /without the factor 0\.5/], ["6/b5.2", "sum0(dP) / 4", /the mean of dP/]];
+    const wrong = [["2/b3.0", "y * y * y * dy", /^The size is right, the numbers are not\./], ["2/b3.0", "dA * dA", /^This does not double when dA doubles/], ["2/b3.0", "-y * (dy - sum(y * dy))", /the other sign/],
+        ["2/b4.1", "0", /This is 0 everywhere/], ["4/b7.0", "dA_p * kept", /without the factor 1/], ["4/b1.0", "dK @ W_k'", /must not be transposed/], ["2/b2.0", "dZ", /without the factor 0\.5/], ["6/b5.2", "sum0(dP) / 4", /the mean of dP/]];
     for (const [at, formula, words] of wrong) {
         await openAt("#" + at);
         enter(formula);
@@ -182,13 +182,13 @@ async function otherRules() {
     enter("dY @ V'");
     expect(verdict() === "right", `with typed numbers: ${said()}`);
     enter("dY @ V");
-    expect(/^It is right for these numbers, but not for all\. It is dY times V, where V is not transposed/.test(said()), `a transpose less: ${said()}`);
+    expect(/^This is right for these numbers, but not for all\. This is dY times V, where V is not transposed/.test(said()), `a transpose less: ${said()}`);
     expect(verdict() === "by chance", `a transpose less is ${verdict()}`);
     takeBack();
     expect(where().includes("set=") && !hasRules(state.lesson), "the typed numbers are taken back, too");
     await go("#2/b4.0&hide" + equal);
     enter("dY @ V");
-    expect(/^It is right for these numbers, but not for all/.test(said()) && isUnwritten(step()), `a transpose less is written: ${said()}`);
+    expect(/^This is right for these numbers, but not for all/.test(said()) && isUnwritten(step()), `a transpose less is written: ${said()}`);
     expect($("#door h2").textContent === "dA = dY @ V" && all("#step .tab").length === 2 && !$(".opens"), "the step of such a rule shows the right one");
     enter("dY @ V'");
     expect(/^It holds for other numbers, too/.test(said()) && !isUnwritten(step()), `then ${said()}`);

@@ -153,7 +153,7 @@ const parts = {
         expect(placeWords(picture.main, 1) === "[pad, the]", `brackets: ${placeWords(picture.main, 1)}`);
         for (const tab of all("#tabs a:not(.playtab)")) expect(/^\w+: \w+/.test(tab.getAttribute("aria-label")), `a lesson has the name ${tab.getAttribute("aria-label")}`);
         await go("#2/b3.0&rule=A:%20A*(1-A)*dA");
-        expect(/It is A \* \(1 - A\) \* dA/.test($("#rule-said").textContent) && !/squared/.test($("#rule-said").textContent), $("#rule-said").textContent);
+        expect(/This is A \* \(1 - A\) \* dA/.test($("#rule-said").textContent) && !/squared/.test($("#rule-said").textContent), $("#rule-said").textContent);
         await go("#2/b1.1&break=transpose");
         await go(`#2/${state.lesson.steps.find(each => each.check === "wrong").id}&break=transpose`);
         expect(/shape of K\b/.test($("#rule-said").textContent) && !/\bd?[xy]\b/.test($("#rule-said").textContent), $("#rule-said").textContent);

@@ -163,7 +163,7 @@ async function writesRule(live) {
     enter("A * dA");
     const judged = live.answer("lesson 2\nrule A: A * dA").lessons[0].tape.tensors[scores.number];
     expect(rows().join(";") === [slopes(scores.grad), slopes(judged.grad)].join(";"), `the slopes are ${rows()}`);
-    expect(/wrong It is A \* dA, without the sum over the row/.test(said()) && !/training/.test(said()) && $(".go").textContent.startsWith("Find the rule"), `A * dA is judged ${said()}`);
+    expect(/wrong This is A \* dA, without the sum over the row/.test(said()) && !/training/.test(said()) && $(".go").textContent.startsWith("Find the rule"), `A * dA is judged ${said()}`);
     expect(innerWidth < 1100 || places() === before, `the verdict moves the screen from ${before} to ${places()}`);
     lookWide();
     const [field, judge] = ["#door .field", "#door .judge"].map(each => $(each).getBoundingClientRect());

@@ -460,7 +460,7 @@ function drawWordsOfHidden(box, step) {
 function drawWordsOfWrong(step, planted) {
     if (!isSeenHere(step)) return el("p", { class: "text" }, "Your rule is wrong, though no number differs here.");
     const isHidden = isRuleHidden(step);
-    return [el("p", { class: "mistake" }, planted.mistake ? `A known mistake: ${transposes(planted.why.replace(/^It is /, ""))}` : "Wrong"),
+    return [el("p", { class: "mistake" }, planted.mistake ? `A known mistake: ${transposes(planted.why.replace(/^This is /, ""))}` : "Wrong"),
         el("p", { class: "text" }, worstWords(plantedPicture(step))),
         !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), transposes(planted.question)),
         isHidden && button("show it", giveUp, { class: "try" }), drawTraining()];

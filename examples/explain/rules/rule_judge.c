@@ -350,10 +350,11 @@ void judge_name_mistake(const Planting *planting, const PlantedUse *use, const M
     if (!m) return;
     planted_say(planting, use, NULL, m->computes, said);
     said[strlen(said) - 1] = '\0'; /* the full stop */
-    if (strlen(complaint) + strlen(said) + 10 < size) put_text(complaint, size, ". It is %s", said);
+    if (strlen(complaint) + strlen(said) + 10 < size)
+        put_text(complaint, size, ". This is %s", said);
 }
 
-/* "It is what comes from V; x goes into K and Q, too." */
+/* "This is what comes from V; x goes into K and Q, too." */
 static void say_parts(Look *l, unsigned set, char *why, size_t size) {
     char from[120] = "", missing[120] = "", name[JUDGE_TEXT];
     TapeLine line;
@@ -363,7 +364,7 @@ static void say_parts(Look *l, unsigned set, char *why, size_t size) {
         put_text(list, sizeof from, "%s%.30s", *list ? " and " : "", line.out->name);
     }
     say(l, "{own}", name);
-    tensor_snprintf(why, size, "It is what comes from %s; but %s goes into %s, too.", from, name,
+    tensor_snprintf(why, size, "This is what comes from %s; but %s goes into %s, too.", from, name,
                     missing);
 }
 
@@ -381,7 +382,7 @@ static bool is_right_here(Look *l, bool *ones) {
 
 static void say_not_linear(Look *l, const Judged *j, char *why) {
     bool ones = false;
-    const char *says = "It does not double when {dy} doubles, as a gradient does.";
+    const char *says = "This does not double when {dy} doubles, as a gradient does.";
     const bool is_right = is_right_here(l, &ones);
     if (is_right && !ones)
         says = "All numbers are right here, for this loss. A rule of one line has to work for any "
@@ -397,16 +398,16 @@ static void say_not_linear(Look *l, const Judged *j, char *why) {
 
 /* A factor that is smaller than the tolerance is what rounding left. */
 static void say_likeness(const Look *l, double c, bool turned, char *why, size_t size) {
-    if (c == 0) snprintf(why, size, "It is 0 everywhere.");
-    else if (fabs(c) < l->tolerance) snprintf(why, size, "It is 0 everywhere, but for rounding.");
+    if (c == 0) snprintf(why, size, "This is 0 everywhere.");
+    else if (fabs(c) < l->tolerance) snprintf(why, size, "This is 0 everywhere, but for rounding.");
     else if (fabs(c + 1) < 1e-9)
-        snprintf(why, size, "It is the right gradient with the other sign.");
+        snprintf(why, size, "This is the right gradient with the other sign.");
     else if (fabs(c - 1) < 1e-3)
         snprintf(why, size,
-                 "It is right but for a rounded number: write sqrt(d), or the fraction.");
-    else if (isfinite(c)) snprintf(why, size, "It is the right gradient times %.6g.", c);
-    else if (turned) snprintf(why, size, "It is the right gradient, transposed.");
-    else snprintf(why, size, "Its size is right, its numbers are not.");
+                 "This is right but for a rounded number: write sqrt(d), or the fraction.");
+    else if (isfinite(c)) snprintf(why, size, "This is the right gradient times %.6g.", c);
+    else if (turned) snprintf(why, size, "This is the right gradient, transposed.");
+    else snprintf(why, size, "The size is right, the numbers are not.");
 }
 
 /* A hint: what the mistake asks, or the first mistake of this op. */
@@ -429,10 +430,10 @@ static void say_wrong(Look *l, Judged *j) {
     for (int m = 0; m < num_mistake_rows && !j->mistake; m++)
         if (!j->is_no_mistake[m]) j->mistake = &mistake_rows[m];
     while (set < 1u << l->num_uses && (j->no_parts >> set & 1)) set++;
-    if (j->mistake) snprintf(computes, sizeof computes, "It is %s", j->mistake->computes);
+    if (j->mistake) snprintf(computes, sizeof computes, "This is %s", j->mistake->computes);
     if (j->mistake) say(l, computes, said);
     if (!j->is_wrong_here)
-        tensor_snprintf(why, size, "It is right for these numbers, but not for all. %s", said);
+        tensor_snprintf(why, size, "This is right for these numbers, but not for all. %s", said);
     else if (j->mistake) snprintf(why, size, "%s", said);
     else if (set < 1u << l->num_uses) say_parts(l, set, why, size);
     else if (j->is_not_linear) say_not_linear(l, j, why);

@@ -51,7 +51,7 @@ bool judge_turned_use(int i, int k, PlantedUse *use);
 /* rule_squares.c: the mistake that a formula is whose sizes do not fit: the one that computes the
  * same where all tables are square, and random. scope: its names. NULL if there is none. */
 const MistakeRow *judge_squares(const PlantedUse *use, const char *formula, const RuleScope *scope);
-/* Adds to a complaint about sizes which mistake it is: ". It is dY times V, where ..." */
+/* Adds to a complaint about sizes which mistake it is: ". This is dY times V, where ..." */
 void judge_name_mistake(const Planting *planting, const PlantedUse *use, const MistakeRow *mistake,
                         char *complaint, size_t size);
 

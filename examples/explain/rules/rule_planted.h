@@ -79,7 +79,7 @@ void planted_argument(const TapeLine *line, int k, char argument[RULE_NAME]);
  * whose whole gradient is written, or NULL. False with an error if memory is out. */
 bool planted_scope(const Planting *planting, int i, const Tensor *x, Tensor **kept,
                    RuleScope *scope);
-/* A text of a mistake with the lesson's names: "It is dZ, ..." x: as above. */
+/* A text of a mistake with the lesson's names: "This is dZ, ..." x: as above. */
 void planted_say(const Planting *planting, const PlantedUse *use, const Tensor *x, const char *text,
                  char said[320]);
 /* A formula of mistakes.def with the lesson's names: "A * (dA - sum(A * dA))". */

@@ -126,7 +126,7 @@ static void show_planted(void) {
     for (; rule; rule = rule->next) {
         const bool is_known = *json_text(rule, "mistake", "");
         const char *why = json_text(rule, "why", "");
-        if (is_known && strncmp(why, "It is ", 6) == 0) why += 6;
+        if (is_known && strncmp(why, "This is ", 8) == 0) why += 8;
         putchar('\n');
         say(0, "The rule of %s is %s: %s%s%s", json_text(rule, "name", ""),
             json_text(rule, "verdict", ""), json_text(rule, "formula", ""),

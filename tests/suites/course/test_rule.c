@@ -248,7 +248,7 @@ LOOP_TEST(twice_a_right_rule_turns_red, COUNT(cases)) {
         plant(k, formula);
         ck_assert(rule_judge(&planting));
         ck_assert_msg(!rule_of(k)->is_right && !rule_all_right(&planting), "%s", formula);
-        ck_assert_str_eq(rule_of(k)->why, "It is the right gradient times 2.");
+        ck_assert_str_eq(rule_of(k)->why, "This is the right gradient times 2.");
         ck_assert_ptr_null(rule_of(k)->mistake);
         ck_assert_msg(worst_of_page() > 1e-3, "%s: %s", cases[_i].name, formula);
     }
@@ -388,18 +388,18 @@ TEST(every_mistake_is_tested) {
 static const struct {
     const char *name, *formula, *why;
 } others[] = {
-    {"softmax", "-y * (dy - sum(y * dy))", "It is the right gradient with the other sign."},
+    {"softmax", "-y * (dy - sum(y * dy))", "This is the right gradient with the other sign."},
     {"softmax", "y * (dy * dy - sum(y * dy))",
-     "It does not double when dR doubles, as a gradient does."},
-    {"softmax", "1", "It does not double when dR doubles, as a gradient does."},
-    {"softmax", "0", "It is 0 everywhere."},
-    {"softmax", "y * (dy - sum(y) * dy)", "It is 0 everywhere, but for rounding."},
-    {"softmax", "y * y * y * dy", "Its size is right, its numbers are not."},
-    {"linear_squares", "(dy @ w)'", "It is the right gradient, transposed."},
+     "This does not double when dR doubles, as a gradient does."},
+    {"softmax", "1", "This does not double when dR doubles, as a gradient does."},
+    {"softmax", "0", "This is 0 everywhere."},
+    {"softmax", "y * (dy - sum(y) * dy)", "This is 0 everywhere, but for rounding."},
+    {"softmax", "y * y * y * dy", "The size is right, the numbers are not."},
+    {"linear_squares", "(dy @ w)'", "This is the right gradient, transposed."},
     {"attention_weights", "0.4001 * y * (dy - sum(y * dy))",
-     "It is right but for a rounded number: write sqrt(d), or the fraction."},
-    {"matmul_square", "dy", "Its size is right, its numbers are not."},
-    {"masked_softmax", "y / sum(y) * dy * (1 / 0)", "Its size is right, its numbers are not."},
+     "This is right but for a rounded number: write sqrt(d), or the fraction."},
+    {"matmul_square", "dy", "The size is right, the numbers are not."},
+    {"masked_softmax", "y / sum(y) * dy * (1 / 0)", "The size is right, the numbers are not."},
 };
 
 LOOP_TEST(what_is_no_known_mistake, COUNT(others)) {
@@ -422,8 +422,9 @@ TEST(right_for_these_numbers) {
     plant(0, "dy @ b");
     ck_assert(rule_judge(&planting) && rule_all_right(&planting));
     ck_assert_ptr_null(rule_of(0)->mistake);
-    ck_assert_str_eq(rule_of(0)->why, "It is right for these numbers, but not for all. It is dy "
-                                      "times b, where b is not transposed.");
+    ck_assert_str_eq(rule_of(0)->why,
+                     "This is right for these numbers, but not for all. This is dy "
+                     "times b, where b is not transposed.");
     plant(0, "dy @ b'");
     ck_assert(rule_judge(&planting) && rule_all_right(&planting));
     ck_assert_str_eq(rule_of(0)->why, "");
@@ -652,10 +653,10 @@ static const struct {
     {"K: dQ", "rule of K, column 1: dQ is not known here: backward has not reached it yet"},
     {"dA: V' @ dY", "rule of dA, column 4: V' is 2 x 3 and dY is 2 x 2: @ needs equal inner sizes"},
     {"dA: dY @ V",
-     "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: @ needs equal inner sizes. It is dY times "
+     "rule of dA, column 4: dY is 2 x 2 and V is 3 x 2: @ needs equal inner sizes. This is dY times "
      "V, where V is not transposed"},
     {"Y.dV: dY' @ A",
-     "rule of Y.dV, column 1: the formula is 2 x 3 and the gradient must be 3 x 2. It is dY' times "
+     "rule of Y.dV, column 1: the formula is 2 x 3 and the gradient must be 3 x 2. This is dY' times "
      "A, the transpose of the gradient of V"},
     {"dA: dY √", "rule of dA, column 5: the formula ends, and a value is missing"},
     {"dA: √d * nope",
@@ -874,27 +875,27 @@ LOOP_TEST(rules_of_requests, COUNT(asked)) {
 static const struct {
     const char *request, *why, *question;
 } said[] = {
-    {"lesson 2\nrule A: y * dy", "It is A * dA, without the sum over the row.",
+    {"lesson 2\nrule A: y * dy", "This is A * dA, without the sum over the row.",
      "If one number of Z grows, what happens to the other numbers of A in its row?"},
     {"lesson 2\nrule A: A * (dA - mean(A * dA))",
-     "It is A * (dA - mean(A * dA)), with a mean over the row in place of the sum.",
+     "This is A * (dA - mean(A * dA)), with a mean over the row in place of the sum.",
      "The numbers of a row of A are weights that sum to 1. Is there something left to divide by?"},
-    {"lesson 2\nrule Z: dZ * 2", "It is dZ times 2, but forward multiplies by 0.5.",
+    {"lesson 2\nrule Z: dZ * 2", "This is dZ times 2, but forward multiplies by 0.5.",
      "If a number of S grows by 1, does its number of Z grow by 0.5 or by 2?"},
-    {"lesson 2\nrule Z: dZ", "It is dZ, without the factor 0.5.",
+    {"lesson 2\nrule Z: dZ", "This is dZ, without the factor 0.5.",
      "If a number of S grows by 1, by how much does its number of Z grow?"},
     {"lesson 2\nsize 3\nkeys 3\nrule dQ: dS @ K'",
-     "It is dS times K', where K is transposed: the other factor of S = Q K' is K', and its transpose is "
+     "This is dS times K', where K is transposed: the other factor of S = Q K' is K', and its transpose is "
      "K.",
      "Which numbers of K' does a number of Q meet on its way to S: a row of K' or a column?"},
-    {"lesson 2\nsize 2\nkeys 2\nqueries 2\nrule dA: dY @ A'", "It is dY times A itself.",
+    {"lesson 2\nsize 2\nkeys 2\nqueries 2\nrule dA: dY @ A'", "This is dY times A itself.",
      "If a number of A grows by 1, does Y grow by numbers of A or of V?"},
-    {"lesson 4\nrule W_q: x' @ dQ", "It is x' times dQ, the transpose of the gradient of W_q.",
+    {"lesson 4\nrule W_q: x' @ dQ", "This is x' times dQ, the transpose of the gradient of W_q.",
      "Does a row of W_q belong to a column of Q or to a column of x?"},
-    {"lesson 6\nadditive 1\nrule F: dF", "It is dF, without the derivative of tanh.",
+    {"lesson 6\nadditive 1\nrule F: dF", "This is dF, without the derivative of tanh.",
      "Where tanh is almost flat, does F change much with q + k?"},
     {"lesson 6\nadditive 1\nrule q + k.dkeys (1, 1, T, E): dy * dy",
-     "It does not double when d(q + k) doubles, as a gradient does.", ""},
+     "This does not double when d(q + k) doubles, as a gradient does.", ""},
     {"lesson 2\nrule dE: 2 * E", ONES "the rule forgets to multiply by dE^2.", ""},
     {"lesson 2\nrule dE: 2 * E * dE^2 * dE^2", ONES "it does not double when dE^2 doubles.", ""},
     {"lesson 2\nrule loss: 1",
@@ -905,15 +906,15 @@ static const struct {
      "All numbers are right here, for this loss. A rule of one line has to work for any loss: it "
      "takes what arrives, dE, and doubles when dE doubles.",
      ""},
-    {"lesson 3\nrule A: A * dA", "It is A * dA, without the sum over the row.",
+    {"lesson 3\nrule A: A * dA", "This is A * dA, without the sum over the row.",
      "If one number of Z grows, what happens to the other numbers of A in its row?"},
-    {"lesson 2\nrule dE: 3 * E", "It does not double when dE^2 doubles, as a gradient does.", ""},
-    {"lesson 2\nrule K: 2 * dS' @ Q", "It is the right gradient times 2.", TURNED_ASKS},
-    {"lesson 2\nkeys 2\nsize 2\nrule K: dS @ Q", "It is dS times Q, where dS is not transposed.",
+    {"lesson 2\nrule dE: 3 * E", "This does not double when dE^2 doubles, as a gradient does.", ""},
+    {"lesson 2\nrule K: 2 * dS' @ Q", "This is the right gradient times 2.", TURNED_ASKS},
+    {"lesson 2\nkeys 2\nsize 2\nrule K: dS @ Q", "This is dS times Q, where dS is not transposed.",
      "In which numbers of S is a row of K used: in a row of them or in a column?"},
-    {"lesson 2\nrule K: Q' @ dS", "It is Q' times dS, the transpose of the gradient of K.",
+    {"lesson 2\nrule K: Q' @ dS", "This is Q' times dS, the transpose of the gradient of K.",
      TURNED_ASKS},
-    {"lesson 2\nrule A: dA * dA", "It does not double when dA doubles, as a gradient does.", ""},
+    {"lesson 2\nrule A: dA * dA", "This does not double when dA doubles, as a gradient does.", ""},
 };
 
 LOOP_TEST(mistakes_have_the_lessons_names, COUNT(said)) {
@@ -1026,7 +1027,7 @@ TEST(training_with_rules) {
     ck_assert(fabs(loss_at("wrong", 1) - loss_at("right", 1)) > 1e-4);
     get("lesson 6\nstep 5\nrule W_1.weight: -dP' @ output");
     ck_assert_str_eq(json_text(planted(), "why", ""),
-                     "It is the right gradient with the other sign.");
+                     "This is the right gradient with the other sign.");
     ask_no_more();
 }
 
@@ -1086,7 +1087,7 @@ TEST(rules_of_the_program) {
     ck_assert_int_eq(run("--lesson 2 --rule 'V: A@dY' --text"), 1);
     ck_assert_str_eq(complaints,
                      "explain: rule of V, column 2: A is 2 x 3 and dY is 2 x 2: @ needs "
-                     "equal inner sizes. It is A times dY, where A is not transposed\n");
+                     "equal inner sizes. This is A times dY, where A is not transposed\n");
 }
 
 /* Without --lesson a rule is planted where it fits, and it must fit somewhere. */

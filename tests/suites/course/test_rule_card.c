@@ -164,43 +164,43 @@ static const struct {
     const char *lesson, *line, *verdict, *mistake, *why;
 } wrong[] = {
     {"2", "dV: A @ dY", "refused", "db_untransposed",
-     "A is 2 x 3 and dY is 2 x 2: @ needs equal inner sizes. It is A times dY, where A is not "
+     "A is 2 x 3 and dY is 2 x 2: @ needs equal inner sizes. This is A times dY, where A is not "
      "transposed"},
     {"2", "dA: dY @ V", "refused", "da_untransposed",
-     "dY is 2 x 2 and V is 3 x 2: @ needs equal inner sizes. It is dY times V, where V is not "
+     "dY is 2 x 2 and V is 3 x 2: @ needs equal inner sizes. This is dY times V, where V is not "
      "transposed"},
     {"2", "dA: dY * V", "refused", "da_elementwise",
-     "dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1. It is dY * V, a product number by "
+     "dY is 2 x 2 and V is 3 x 2: * needs equal sizes, or 1. This is dY * V, a product number by "
      "number, without a sum"},
     {"2", "dA: V @ dY'", "refused", "",
-     "the formula is 3 x 2 and the gradient must be 2 x 3. It is V times dY', the transpose of the "
+     "the formula is 3 x 2 and the gradient must be 2 x 3. This is V times dY', the transpose of the "
      "gradient of A"},
     {"2", "dV: dY' @ A", "refused", "",
-     "the formula is 2 x 3 and the gradient must be 3 x 2. It is dY' times A, the transpose of the "
+     "the formula is 2 x 3 and the gradient must be 3 x 2. This is dY' times A, the transpose of the "
      "gradient of V"},
     {"2\nkeys 2\nsize 2", "dV: dY' @ A", "wrong", "",
-     "It is dY' times A, the transpose of the gradient of V."},
+     "This is dY' times A, the transpose of the gradient of V."},
     {"2\nkeys 2\nsize 2", "dA: dY @ V", "wrong", "da_untransposed",
-     "It is dY times V, where V is not transposed."},
-    {"2", "dZ: A * dA", "wrong", "no_sum", "It is A * dA, without the sum over the row."},
+     "This is dY times V, where V is not transposed."},
+    {"2", "dZ: A * dA", "wrong", "no_sum", "This is A * dA, without the sum over the row."},
     {"2", "dZ: A * dA - sum(A * dA)", "wrong", "",
-     "It is A * dA - sum(A * dA), where A multiplies only dA: the difference needs a bracket."},
+     "This is A * dA - sum(A * dA), where A multiplies only dA: the difference needs a bracket."},
     {"2", "dZ: A * (dA - sum(dA))", "wrong", "plain_sum",
-     "It is A * (dA - sum(dA)), where the sum adds dA, and not A * dA."},
+     "This is A * (dA - sum(dA)), where the sum adds dA, and not A * dA."},
     {"2", "dZ: A * (dA - mean(dA))", "wrong", "mean_of_dy",
-     "It is A * (dA - mean(dA)), with the plain mean of dA."},
+     "This is A * (dA - mean(dA)), with the plain mean of dA."},
     {"2", "dZ: A * (1 - A) * dA", "wrong", "y_squared",
-     "It is A * (1 - A) * dA, only what a number of Z does to its own number of A."},
+     "This is A * (1 - A) * dA, only what a number of Z does to its own number of A."},
     {"2", "dZ: dA - sum(A * dA)", "wrong", "sum_not_weighted_by_y_outside",
-     "It is dA - sum(A * dA), without the factor A in front."},
+     "This is dA - sum(A * dA), without the factor A in front."},
     {"2", "dZ: A * (dA + sum(A * dA))", "wrong", "sign",
-     "It is A * (dA + sum(A * dA)), where the sum is added."},
-    {"2", "dZ: dA", "wrong", "", "It is dA, as if softmax changed nothing."},
-    {"2", "dZ: A * A * dA", "wrong", "", "It is A * A * dA, with A in place of 1 - A."},
+     "This is A * (dA + sum(A * dA)), where the sum is added."},
+    {"2", "dZ: dA", "wrong", "", "This is dA, as if softmax changed nothing."},
+    {"2", "dZ: A * A * dA", "wrong", "", "This is A * A * dA, with A in place of 1 - A."},
     {"2", "dZ: exp(Z) * dA", "wrong", "",
-     "It is exp(Z) * dA, the derivative of exp, without the division that makes weights of it."},
+     "This is exp(Z) * dA, the derivative of exp, without the division that makes weights of it."},
     {"2", "dZ: sum(Z * dA)", "refused", "",
-     "the formula is 2 x 1 and the gradient must be 2 x 3. It is sum(Z * dA), one number for a "
+     "the formula is 2 x 1 and the gradient must be 2 x 3. This is sum(Z * dA), one number for a "
      "whole row"},
     {"2", "dZ: dZ", "refused", "", "dZ is what this line is to say"},
     {"2", "dZ: dS * sqrt(d)", "refused", "",
@@ -210,36 +210,37 @@ static const struct {
     {"2", "dZ: softmax(Z) * dA", "refused", "",
      "there is no function softmax: write the name of its result; the functions are sum, mean, "
      "max, sum0, exp, log, tanh, sqrt and sign"},
-    {"2", "dS: dZ", "wrong", "no_scale", "It is dZ, without the factor 0.5."},
+    {"2", "dS: dZ", "wrong", "no_scale", "This is dZ, without the factor 0.5."},
     {"2", "dS: dZ * sqrt(d)", "wrong", "divided",
-     "It is dZ times 2, but forward multiplies by 0.5."},
-    {"2", "dS: dZ / d", "wrong", "squared", "It is dZ with the factor 0.5 twice."},
+     "This is dZ times 2, but forward multiplies by 0.5."},
+    {"2", "dS: dZ / d", "wrong", "squared", "This is dZ with the factor 0.5 twice."},
     {"2", "dZ: A (dA - sum(A * dA))", "refused", "",
      "A is 2 x 3 and dA - sum(A * dA) is 2 x 3: @ needs equal inner sizes, and * goes number by number"},
     {"2", "dS: dZ / root", "refused", "",
      "there is no root here: the names are dZ, Z, S, K, K', Q, A, V, Y, T, E, E^2, loss, s, scale, d; the "
      "functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
-    {"2", "dS: dZ / √d d", "wrong", "divided", "It is dZ times 2, but forward multiplies by 0.5."},
+    {"2", "dS: dZ / √d d", "wrong", "divided",
+     "This is dZ times 2, but forward multiplies by 0.5."},
     {"2", "dQ: dS @ Q", "refused", "swapped",
-     "dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q itself"},
+     "dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. This is dS times Q itself"},
     {"2", "dQ: dS @ K'", "refused", "da_untransposed",
-     "dS is 2 x 3 and K' is 4 x 3: @ needs equal inner sizes. It is dS times K', where K is "
+     "dS is 2 x 3 and K' is 4 x 3: @ needs equal inner sizes. This is dS times K', where K is "
      "transposed: the other factor of S = Q K' is K', and its transpose is K"},
     {"2", "dK: dS @ Q", "refused", "",
-     "dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. It is dS times Q, where dS is not "
+     "dS is 2 x 3 and Q is 2 x 4: @ needs equal inner sizes. This is dS times Q, where dS is not "
      "transposed"},
     {"2", "dK: Q' @ dS", "refused", "dw_transposed_indices",
-     "the formula is 4 x 3 and the gradient must be 3 x 4. It is Q' times dS, the transpose of the "
+     "the formula is 4 x 3 and the gradient must be 3 x 4. This is Q' times dS, the transpose of the "
      "gradient of K"},
     {"2\nkeys 2\nsize 2", "dK: dS @ Q", "wrong", "",
-     "It is dS times Q, where dS is not transposed."},
-    {"2", "dK: -dS' @ Q", "wrong", "", "It is the right gradient with the other sign."},
-    {"2", "dK: 3 * dS' @ Q", "wrong", "", "It is the right gradient times 3."},
-    {"2", "dK: 0 * dS' @ Q", "wrong", "", "It is 0 everywhere."},
+     "This is dS times Q, where dS is not transposed."},
+    {"2", "dK: -dS' @ Q", "wrong", "", "This is the right gradient with the other sign."},
+    {"2", "dK: 3 * dS' @ Q", "wrong", "", "This is the right gradient times 3."},
+    {"2", "dK: 0 * dS' @ Q", "wrong", "", "This is 0 everywhere."},
     {"2\nqueries 3\nkeys 3", "dZ: (A * (dA - sum(A * dA)))'", "wrong", "",
-     "It is the right gradient, transposed."},
+     "This is the right gradient, transposed."},
     {"3", "dS: 0.7071 * dZ", "wrong", "",
-     "It is right but for a rounded number: write sqrt(d), or the fraction."},
+     "This is right but for a rounded number: write sqrt(d), or the fraction."},
     {"2", "dK: dS' @ Q * Q", "refused", "", NULL},
     {"2", "dT: dY", "refused", "",
      "no gradient of this lesson has this name; one is dY, for example"},
@@ -249,30 +250,30 @@ static const struct {
     {"1", "dw: dU * D", "refused", "",
      "the formula is 3 x 4 and the gradient must be one number: each use of a number adds a term "
      "to its gradient"},
-    {"3", "dZ: A * dA", "wrong", "no_sum", "It is A * dA, without the sum over the row."},
+    {"3", "dZ: A * dA", "wrong", "no_sum", "This is A * dA, without the sum over the row."},
     {"3", "dZ: A * dA - sum(A * dA)", "wrong", "", NULL},
-    {"3b", "dV: A' @ dY", "wrong", "", "It is what comes from Y_A; but V goes into Y_B, too."},
+    {"3b", "dV: A' @ dY", "wrong", "", "This is what comes from Y_A; but V goes into Y_B, too."},
     {"3b", "dZ: A * (dA - sum(A * dA))", "wrong", "",
-     "It is what comes from A; but Z goes into F, too."},
-    {"4", "dx: dQ @ W_q", "wrong", "", "It is what comes from Q; but x goes into K and V, too."},
+     "This is what comes from A; but Z goes into F, too."},
+    {"4", "dx: dQ @ W_q", "wrong", "", "This is what comes from Q; but x goes into K and V, too."},
     {"4", "dx: dV @ W_v + dQ @ W_q", "wrong", "",
-     "It is what comes from Q and V; but x goes into K, too."},
+     "This is what comes from Q and V; but x goes into K, too."},
     {"4", "dA: dA_p", "wrong", "", NULL},
     {"4", "dA: dA_p * kept", "wrong", "no_rescale",
-     "It is dA_p where kept, else 0, without the factor 1 / (1 - p)."},
+     "This is dA_p where kept, else 0, without the factor 1 / (1 - p)."},
     {"4", "dW_q: x' @ dQ", "wrong", "dw_transposed_indices",
-     "It is x' times dQ, the transpose of the gradient of W_q."},
+     "This is x' times dQ, the transpose of the gradient of W_q."},
     {"5", "dC: dY @ W_o'", "wrong", "dx_w_transposed",
-     "It is dY times W_o', where W_o must not be transposed."},
+     "This is dY times W_o', where W_o must not be transposed."},
     /* gate is 1 in the lesson */
     {"5", "dY_h: dG", "wrong", "",
-     "It is right for these numbers, but not for all. It is dG, without the factor that Y_h was "
+     "This is right for these numbers, but not for all. This is dG, without the factor that Y_h was "
      "multiplied by."},
     {"5", "dY_h: dG * gate * gate", "wrong", "",
-     "It is right for these numbers, but not for all. "},
-    {"6", "dP: dH", "wrong", "", "It is dH, also where P is negative."},
+     "This is right for these numbers, but not for all. "},
+    {"6", "dP: dH", "wrong", "", "This is dH, also where P is negative."},
     {"6", "dS: A * (dA - sum(A * dA))", "wrong", "no_scale",
-     "It is A * (dA - sum(A * dA)), without the factor 0.5774."},
+     "This is A * (dA - sum(A * dA)), without the factor 0.5774."},
     {"6", "db_2: dY", "refused", "", NULL},
 };
 
@@ -285,8 +286,8 @@ LOOP_TEST(a_wrong_line, COUNT(wrong)) {
     if (wrong[_i].why) ck_assert_str_eq(why, wrong[_i].why);
     ck_assert(*why && !strpbrk(why, "{}"));
     ck_assert_str_eq(json_text(line, "shown", "-"), "");
-    const bool is_judged = strncmp(why, "It", 2) == 0 || strstr(why, "must be") ||
-                           strstr(why, "@ n") || strstr(why, "* n");
+    const bool is_judged = strncmp(why, "This", 4) == 0 || strncmp(why, "The size", 8) == 0 ||
+                           strstr(why, "must be") || strstr(why, "@ n") || strstr(why, "* n");
     ck_assert_msg(!is_judged == !*json_text(line, "question", ""), "%s: %s", wrong[_i].line, why);
     ask_no_more();
 }
@@ -356,7 +357,7 @@ RANGE_TEST(known_mistakes_are_named, 1, LESSONS + 1) {
         const char *why = json_text(line, "why", "");
         const char *id = json_text(line, "mistake", "");
         ck_assert_msg(strcmp(json_text(line, "verdict", ""), "right") != 0, "%s", known[i].line);
-        ck_assert_msg(strstr(why, "It is ") != NULL, "%s: %s", known[i].line, why);
+        ck_assert_msg(strstr(why, "This is ") != NULL, "%s: %s", known[i].line, why);
         ck_assert_msg(!*known[i].mistake->id || *id, "%s: %s", known[i].line, why);
     }
     ask_no_more();
