@@ -468,6 +468,15 @@ static void say_right(Look *l, int u, char said[JUDGE_TEXT]) {
     if (!try_shown(l, said, (char[JUDGE_TEXT]){""})) say_formula(l, u, "s * dy", said);
 }
 
+/* Are its numbers more than those of x? A line sums them, but a reader of the formula would not. */
+static bool gives_more(Look *l, RuleFormula *f) {
+    if (!tape_begin_no_grad()) return true;
+    const Tensor *value = rule_evaluate(f, &l->own_values);
+    const bool more = !value || tensor_numel(value) > l->n;
+    tape_end();
+    return more;
+}
+
 /* What was broadcast forward is summed backward. */
 static void say_shown(Look *l, char shown[JUDGE_TEXT]) {
     static const char *const sums[] = {"%s", "sum(%s)", "sum0(%s)", "sum0(sum(%s))",
@@ -480,8 +489,9 @@ static void say_shown(Look *l, char shown[JUDGE_TEXT]) {
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
         const char *at = strchr(sums[i], '%');
         snprintf(text, sizeof text, "%.*s%s%s", (int)(at - sums[i]), sums[i], all, at + 2);
-        if (try_shown(l, text, shown)) return;
+        if (try_shown(l, text, shown) && !gives_more(l, &tried)) return;
     }
+    try_shown(l, all, shown); /* the language cannot sum a dimension before the last two */
 }
 
 /* ---- a whole gradient ------------------------------------------------------------------------ */

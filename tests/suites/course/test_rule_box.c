@@ -115,6 +115,20 @@ LOOP_TEST(places_of_a_lesson, COUNT(lessons)) {
     ask_no_more();
 }
 
+/* What a line sums by itself, since x was broadcast, the formula of the box sums, too. */
+TEST(a_shown_formula_is_the_whole_rule) {
+    static const char *const shown_at[][3] = {{"1", "U", "sum0(sum(dU * D))"},
+                                              {"5", "gated.dgate", "sum(sum(dG * Y_h)')"}};
+    for (int i = 0; i < COUNT(shown_at); i++) {
+        get(format("lesson %s\nbox 1", shown_at[i][0]));
+        const Json *place = json_first(box, "places");
+        while (place && strcmp(json_text(place, "name", ""), shown_at[i][1]) != 0)
+            place = place->next;
+        ck_assert_str_eq(json_text(place, "shown", ""), shown_at[i][2]);
+    }
+    ask_no_more();
+}
+
 /* Each known mistake of a place can be planted there as it stands, and is said to be that one. */
 LOOP_TEST(mistakes_of_a_lesson, COUNT(lessons)) {
     static char rules[300][3 * RULE_NAME + 100], ids[300][RULE_NAME];
