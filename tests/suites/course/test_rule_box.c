@@ -115,10 +115,14 @@ LOOP_TEST(places_of_a_lesson, COUNT(lessons)) {
     ask_no_more();
 }
 
-/* What a line sums by itself, since x was broadcast, the formula of the box sums, too. */
+/* What a line sums by itself, since x was broadcast, the formula of the box sums, too; a softmax
+ * that follows a division has no factor. */
 TEST(a_shown_formula_is_the_whole_rule) {
-    static const char *const shown_at[][3] = {{"1", "U", "sum0(sum(dU * D))"},
-                                              {"5", "gated.dgate", "sum(sum(dG * Y_h)')"}};
+    static const char *const shown_at[][3] = {
+        {"1", "U", "sum0(sum(dU * D))"},
+        {"5", "gated.dgate", "sum(sum(dG * Y_h)')"},
+        {"3", "A", "A * (dA - sum(A * dA))"},
+        {"6", "attention_weights", "scale * A * (dA - sum(A * dA))"}};
     for (int i = 0; i < COUNT(shown_at); i++) {
         get(format("lesson %s\nbox 1", shown_at[i][0]));
         const Json *place = json_first(box, "places");
