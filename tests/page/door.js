@@ -112,6 +112,17 @@ async function namedMistake() {
     expect(verdict() === "not read", `${what}: what cannot be read is ${verdict()}`);
     enter("A * (dA - sum(A * dA))");
     expect(verdict() === "right" && !all(".c.off").length && state.lesson.planted.length === 1, `${what}: mended: ${said()}`);
+    for (const [key, at] of [["ArrowRight", 0], ["ArrowLeft", 99], ["ArrowLeft", 0]]) {
+        text().setSelectionRange(at, at);
+        press(key, text());
+        expect(step().id === id && document.activeElement === text(), `${what}: ${key} in the right rule leaves its step`);
+    }
+    text().setSelectionRange(99, 99);
+    press("ArrowRight", text());
+    expect(step().id !== id && document.activeElement === $("#step"), `${what}: at the end of a right rule → does not go on`);
+    press("ArrowLeft");
+    press("w");
+    expect(step().id === id && verdict() === "right" && / Go on: →\./.test(said()), `${what}: back at the right rule: ${said()}`);
     type("");
     press("ArrowUp", text());
     expect(text().value === "A * (dA - sum(A * dA))", `${what}: up does not show what was tried: ${text().value}`);

@@ -173,7 +173,9 @@ async function writesRule(live) {
     enter("A * (dA - sum(A * dA))");
     expect(/right It holds for other numbers, too\. $/.test(said()) && $(".go").textContent.startsWith("See why") && new Set(rows()).size === 1, `the right rule is judged ${said()}, ${rows()}`);
     expect(state.lesson === recorded && where() === "" && document.activeElement === text, "a rule on the first screen is planted, or leaves the box");
-    text.blur();
+    press("ArrowRight", text);
+    expect(state.step === 1, "at the end of a right rule → does not go on from the first screen");
+    await go("#2/0");
 }
 
 /* Flat, and far from the smallest loss of the curve: by a key from an end of the arc. */

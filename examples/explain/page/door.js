@@ -194,6 +194,7 @@ const HINT = "Hint: take one number of the table that you look for. Which number
 
 /* Of a rule whose mark says that it is right. */
 const HOLDS = "It holds for other numbers, too.";
+const goOn = () => el("span", { class: "go-on" }, "Go on: ", el("b", {}, "→"), ". ");
 
 /* That the language has a sum: where a rule needs one. */
 const hintOfSum = place => place && /\bsum\(/.test(place.formula) && [el("code", {}, "sum( )"), " adds up a row."];
@@ -208,8 +209,8 @@ function wordsOfDoor(step, place) {
     const planted = plantedAt(step), found = state.hide && doneAtPlace(place);
     if (isWrong(planted)) return { loud: true, words: [el("b", {}, transposes(planted.why) || "This is not the gradient."), " ", alsoWrong(step),
         state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, transposes(planted.question) || HINT)] };
-    if (planted) return { loud: true, words: [transposes(planted.why) || HOLDS, " ", tallyOfRules()] };
-    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", tallyOfRules(),
+    if (planted) return { loud: true, words: [transposes(planted.why) || HOLDS, " ", tallyOfRules(), !planted.why && goOn()] };
+    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", tallyOfRules(), !found.isShown && goOn(),
         !found.isShown && place.exercise && ["The same in C: ", el("code", {}, `examples/exercises/students/${place.exercise}.c`)]] };
     const elsewhere = wordsOfElsewhere(step);
     if (isRuleHidden(step)) return { words: Controls.isLoading() ? whyNoRules() : [elsewhere, elsewhere && " ", "Hidden until it is written; “show it” gives up. ", tallyOfRules(), hintOfSum(place)] };
@@ -328,6 +329,14 @@ function writeHere() {
 /* Esc leaves it; the arrows step again. */
 function leaveDoor() {
     byId("step").focus({ preventScroll: true });
+}
+
+/* The right arrow at the end of a rule that was judged right goes on to the next step, and leaves the field. */
+function leavesRight({ key, target, repeat, shiftKey }) {
+    const { text, said } = doorParts, isDone = target === text && key === "ArrowRight" && !repeat && !shiftKey && !!said.querySelector(".go-on");
+    const leaves = isDone && text.selectionStart === text.value.length;
+    if (leaves) leaveDoor();
+    return leaves;
 }
 
 /* What a phone's keyboard writes for the signs of a keyboard. */

@@ -13,7 +13,7 @@ function onKey(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || !target.closest) return;
     if (event.repeat && key === "ArrowRight" && state.lesson && isLastStep()) return; /* a key held down leaves no lesson */
     if (key === "Escape" && !target.closest("dialog")) escape(cell);
-    else if (needsKeys(target)) return;
+    else if (needsKeys(target) && !leavesRight(event)) return;
     else if (key === "?") openHelp();
     else if (isPlaying()) return;
     else if (cell && (Controls.typeIn(key) || moveInGrid(cell, key))) event.preventDefault();

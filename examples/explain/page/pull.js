@@ -169,7 +169,8 @@ function judgePulled(p, place, formula, slopes, go) {
     p.isFound ||= name === "right";
     nameGo(go, p);
     compareSlopes(slopes, p, judged.tape.tensors[p.scores.number].grad);
-    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, transposes(why) || HOLDS), " ", transposes(question)] });
+    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, transposes(why) || HOLDS), " ",
+        name === "right" && goOn(), transposes(question)] });
 }
 
 /* The button of the first screen. */
