@@ -147,7 +147,7 @@ async function pulls(live) {
 
 /* The third panel waits for the first pull; then the row of the steps stands in it. What is judged there is said, planted nowhere,
  * and moves nothing. */
-const isWaiting = () => $(".third").textContent.includes("Pull an arc first") && !$(".third #door");
+const isWaiting = () => $(".third").textContent.includes("Pull an arc first") && !$(".third #door") && ($(".waits").getClientRects().length > 0 || innerHeight < 500);
 async function writesRule(live) {
     const text = $("#rule-text"), { scores, first, row } = state.lesson.pulled, recorded = state.lesson, places = () => all(".arcs, .plot, .go, .third, .slopes").map(each => Math.round(each.getBoundingClientRect().top)).join(), before = places();
     const slopes = grad => range(row.length, c => two(grad[first + c])).join();
@@ -163,6 +163,9 @@ async function writesRule(live) {
     enter("A * dA");
     const judged = live.answer("lesson 2\nrule A: A * dA").lessons[0].tape.tensors[scores.number];
     expect(rows().join(";") === [slopes(scores.grad), slopes(judged.grad)].join(";"), `the slopes are ${rows()}`);
+    expect($(".slopes").textContent.includes("slope at first"), "the slopes do not say when they were so");
+    const middles = each => [...each.querySelectorAll("i")].map(cell => Math.round(cell.getBoundingClientRect().x + cell.offsetWidth / 2)).join();
+    expect(new Set(all(".slopes .pulled").map(middles)).size === 1, "a name stands beside its slope");
     expect(/wrong This is A \* dA, without the sum over the row/.test(said()) && !/training/.test(said()) && $(".go").textContent.startsWith("Find the rule"), `A * dA is judged ${said()}`);
     expect(innerWidth < 1100 || places() === before, `the verdict moves the screen from ${before} to ${places()}`);
     lookWide();

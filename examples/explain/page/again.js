@@ -14,9 +14,8 @@ function addAgain(box) {
     againOpened.add(name);
     if (!again || isPresenting() || (pull && againOpened.size === 1)) return;
     if (!againCards.has(name)) againCards.set(name, newAgain(lesson));
-    if (canPull(lesson)) box.append(againCards.get(name));
-    else if (isNarrow()) box.firstChild.after(againCards.get(name));
-    else box.prepend(againCards.get(name));
+    if (isNarrow() && !canPull(lesson)) box.firstChild.after(againCards.get(name));
+    else box.append(againCards.get(name));
 }
 
 const againNumbers = ({ ask, tables }) => JSON.stringify([ask, tables.map(({ numbers }) => numbers)]);

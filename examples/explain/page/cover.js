@@ -5,7 +5,7 @@ function drawCover(box) {
     const { lesson } = state, { title, text = [], formula = [], losses = [], cover = {}, points, back, number } = lesson;
     if (canPull(lesson)) return drawPull(box);
     const t = lesson.tape.tensors[cover.tensor ?? -1], isCurve = cover.losses || (!t && losses.length > 0);
-    fill(box, el("div", { class: "cover" }, drawTitle(number && `Lesson ${lesson.name}${cover.title === title ? "" : ": " + title}`),
+    fill(box, el("div", { class: "cover" }, drawTitle(!!number && `Lesson ${lesson.name}${cover.title === title ? "" : ": " + title}`),
         !cover.lead && text.map(each => el("p", {}, prose(each))), back && el("p", {}, back),
         button(["Step through it", el("kbd", { "aria-hidden": "true" }, "→")], () => goTo(1), { class: "go" }),
         el("span", { class: "length" }, lengthOf(lesson))),

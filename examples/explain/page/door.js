@@ -215,8 +215,8 @@ function wordsOfDoor(step, place) {
     const elsewhere = wordsOfElsewhere(step);
     if (isRuleHidden(step)) return { words: Controls.isLoading() ? whyNoRules() : [elsewhere, elsewhere && " ", "Hidden until it is written; “show it” gives up. ", tallyOfRules(), hintOfSum(place)] };
     return { words: elsewhere || (step.check && step.check !== "right" || step.passes ? step.checked + "." : step.kind !== "backward" ? ""
-        : isToBeFound(step) ? ["Write it before it is shown, or go on: ", el("b", {}, "→"), ". ", hintOfSum(place)]
-        : place ? ["The library’s rule. Change it, and Enter judges yours", doorParts.mistakes.hidden ? "." : "; or take a known mistake."]
+        : isToBeFound(step) ? ["Write it before it is shown", el("span", { class: "by-key" }, ", or go on: ", el("b", {}, "→")), ". ", hintOfSum(place)]
+        : place ? ["The library’s rule. Change it", el("span", { class: "by-key" }, ", and Enter judges yours"), doorParts.mistakes.hidden ? "." : "; or take a known mistake."]
         : step.unit.isFold || Controls.canWriteRules() ? "" : whyNoRules()) };
 }
 

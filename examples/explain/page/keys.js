@@ -62,7 +62,7 @@ function otherKey(key) {
 function escape(cell) {
     if (byId("door").contains(document.activeElement)) leaveDoor();
     else if (!byId("panel").hidden) closePanel(true);
-    else if (isPlaying()) return;
+    else if (isPlaying()) setPresent(false);
     else if (isTrying()) tryOut(false);
     else if (cell) {
         byId("step").focus({ preventScroll: true });

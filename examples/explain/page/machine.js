@@ -34,7 +34,7 @@ function buildMachine(lesson = state.lesson, onclick = goToTensor) {
  * each step of a lesson has room under it. */
 const isFixed = () => isWide() && !isPresenting() && !isPlaying();
 const mostHeight = () =>
-    Math.max(120, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : !isFixed() ? 0.285 : innerHeight < 850 ? 0.171 : 0.245));
+    Math.max(120, innerHeight * (isNarrow() ? 0.27 : isPresenting() ? 0.25 : isPlaying() ? 0.2 : !isFixed() ? 0.285 : innerHeight < 850 ? 0.171 : 0.245));
 
 const LOW = 0.55; /* the smallest scale of a low picture: its labels are 11 pixels high */
 

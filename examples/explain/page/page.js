@@ -53,7 +53,7 @@ function replaceAddress(address) {
 /* An address as {name, id, key, wanted}: the words after "&", too. */
 function parseAddress(hash) {
     const [place, ...pairs] = hash.replace(/^#/, "").split("&"),
-        isOld = place.includes("=") || (!place && pairs.length > 0);
+        isOld = place.includes("=") || place === "present" || (!place && pairs.length > 0);
     const wanted = new URLSearchParams(isOld ? hash.replace(/^#/, "") : pairs.join("&"));
     const [name, id, key] = isOld ? [wanted.get("lesson"), wanted.get("step"), wanted.get("cell")]
         : place.split("/").map(decoded);

@@ -1,8 +1,8 @@
 /* paper.js - the lesson on paper: all steps with their numbers; or a worksheet of some steps. It gives what a step starts from,
  * also where a step before computed it, so that no slip runs on; the result is empty. Questions have their options, and the
- * answers have a page of their own; in the printed lesson a question stands above what answers it, and a rule has the lines of
- * algebra that lead to it. Where answers are hidden the rules that are not written are left out; the answers of the worksheet
- * have them. */
+ * answers have a page of their own; in the printed lesson they stand before all steps, since a step answers its own, and a rule
+ * has the lines of algebra that lead to it. Where answers are hidden the rules that are not written are left out; the answers
+ * of the worksheet have them. */
 "use strict";
 
 const PAPER = 690; /* pixels across */
@@ -38,6 +38,7 @@ function drawPaper() {
         "Your tape"), el("p", {}, prose(cover.lead || idea)),
         !cover.lead && text.map(each => el("p", {}, prose(each))),
         weights && !isWorksheet && drawArcs(weights, cover.row || 0, isTold(lesson, weights)), drawFormula(formula),
+        !isWorksheet && sheets.map(({ asked }) => asked),
         isWorksheet && el("p", {}, "Fill in the empty boxes, with the decimals of the other tables.")),
     sheets.map(({ sheet }) => sheet), answers);
     document.body.classList.toggle("worksheet", isWorksheet);
@@ -85,12 +86,12 @@ function drawSheet(n, isWorksheet) {
         question.options && el("ol", { type: "a" }, question.options.map(option => el("li", {}, prose(option))))));
     const sheet = el("section", { class: "sheet" }, el("small", {}, phaseOf(state.lesson, n)),
         el("h2", {}, rule, isOne && `, ${panelName(main.t, panels[0])}`,
-            row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), !isWorksheet && asked, words && el("p", {}, words),
+            row !== undefined && [", the row ", main.rowWords ? `“${main.rowWords[row]}”` : row]), words && el("p", {}, words),
         !isWorksheet && !isOpen && step.algebra && drawAlgebra(step.algebra), isSgd(step) && drawCurve(), tables,
         isLoop(step) && !isWorksheet && [el("p", {}, prose(loopOnPaper(state.lesson).says)), drawLoopCurves(state.lesson), el("p", {}, prose(state.lesson.loop.course))],
         isWorksheet && el("p", { class: "working" }),
         isWorksheet && asked);
-    return { sheet, answer: isWorksheet && [el("dt", {}, phaseOf(state.lesson, n), ": ", nameEl(main.name)),
+    return { sheet, asked, answer: isWorksheet && [el("dt", {}, phaseOf(state.lesson, n), ": ", nameEl(main.name)),
         el("dd", {}, isOpen && [pictureOf(step).rule, ": "], panels.map(p => panelInWords(main, p)).join("; "))] };
 }
 

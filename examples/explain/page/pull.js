@@ -157,7 +157,7 @@ const drawPulled = (name, numbers) => el("span", { class: "pulled" }, name, el("
 function compareSlopes(box, p, yours) {
     const row = grad => rowOf(p, { value: grad, columns: p.row.length });
     fill(box, el("span", { class: "pulled" }, "", el("span", {}, p.words.map(word => el("i", { class: "h word" }, word)))),
-        drawPulled("slope of the loss", row(p.scores.grad)), drawPulled("your rule", row(yours)));
+        drawPulled("slope at first", row(p.scores.grad)), drawPulled("your rule", row(yours)));
 }
 
 function judgePulled(p, place, formula, slopes, go) {
@@ -182,7 +182,7 @@ function drawPullRule(p, panel, go) {
     const place = Controls.box().places.find(({ line, input }) => line === weights.producer.line && input === 0);
     drawField(nameEl(scores.gradient), { place, line: null, judge: formula => judgePulled(p, place, formula, slopes, go) });
     fillNew("pull", rule);
-    sayWords({ words: ["Enter judges. ", hintOfSum(place)] });
+    sayWords({ words: [el("span", { class: "by-key" }, "Enter judges. "), hintOfSum(place)] });
     fill(panel, el("p", { class: "saying" }, "Softmax made the weights ", nameEl(weights.symbol), " of the scores ", nameEl(scores.symbol), ". ",
         nameEl(weights.gradient), " says how fast the loss follows each weight. How fast does it follow each score?"), doorParts.row, slopes);
 }
@@ -209,7 +209,7 @@ function drawPull(box) {
     }, { class: "quiet" });
     const go = button("", () => goTo(1), { class: "go" });
     nameGo(go, p);
-    const saying = el("p", { class: "saying" }), third = el("div", {}, el("p", { class: "saying" }, "Pull an arc first.")), cost = el("p", { class: "length", role: "status" }), head = (n, text) => el("h2", { class: "panel" }, el("span", { "aria-hidden": "true" }, n), text);
+    const saying = el("p", { class: "saying" }), third = el("div", {}, el("p", { class: "saying" }, "Pull an arc first."), el("p", { class: "waits", "aria-hidden": "true" }, nameEl(p.scores.gradient), " = ", el("span"))), cost = el("p", { class: "length", role: "status" }), head = (n, text) => el("h2", { class: "panel" }, el("span", { "aria-hidden": "true" }, n), text);
     fill(box, el("div", { class: "cover" }, drawTitle("Attention and backpropagation, by hand", "Pull an arc, see the slope of its loss; then find the rule that gives every slope at once."), head("1", "Pull an arc"), picture,
         el("p", { class: "cap" }, `An arc is as high as its score and as thick as its weight. Each word says ${p.values.columns === 2 ? "two" : p.values.columns} numbers; “${who}” answers with their mean, each word counted with its weight.`)),
         el("div", { class: "hook side" }, head("2", "See the slope"), el("div", { class: "big" }, el("span", {}, "loss", loss), answer, then, back), squares, plot, saying,

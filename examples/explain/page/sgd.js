@@ -63,7 +63,7 @@ function drawCurve() {
     for (const { step, loss } of points) if (loss <= highest && (step === n || losses.length < 60))
         chart.append(svg("circle", { class: "dot", cx: x(step), cy: y(loss), r: step === n ? 5 : 2.5 }));
     const words = beyond(losses, highest);
-    return el("figure", { class: "losses" }, chart, words && el("figcaption", {}, words));
+    return el("figure", { class: "losses" }, chart, el("figcaption", {}, words));
 }
 
 /* The weights that the step shows as arcs, as the cover does; undefined if they are too many. */

@@ -244,12 +244,23 @@ static void turned_over(Plan *plan, const Step *step, Algebra *algebra) {
     algebra_add(algebra, line, "turned back: (`A B`)' = `B'` `A'`");
 }
 
+/* Is a wrong rule planted, or = in place of +=? */
+static bool is_broken(const Plan *plan) {
+    const Json *rule = json_first(plan->lesson, "planted");
+    if (*json_text(plan->lesson, "rule", "")) return true;
+    for (; rule; rule = rule->next)
+        if (is_wrong_rule(rule)) return true;
+    return false;
+}
+
+/* A rule that is right has the lines of the library's own. */
 void algebra_of(Plan *plan, const Step *step, int64_t i, Algebra *algebra) {
     char dx[NAME_TEXT], dy[NAME_TEXT];
     const Part *part = step->part;
     algebra->count = 0;
     if (step->product) turned_over(plan, step, algebra);
-    if (nudge_of(plan, step) != NUDGE_SOFTMAX || part->planted) return;
+    if (nudge_of(plan, step) != NUDGE_SOFTMAX) return;
+    if (part->planted && is_broken(plan)) return;
     const TapeTensor *y = &plan->tape.tensors[part->y];
     const int64_t first = i - i % y->columns;
     name_of_gradient(plan, part->x, false, dx);
@@ -266,15 +277,6 @@ static const double TOO_LARGE =
 
 static const char uncheckable[] =
     "cannot be checked: the numbers are too large, or the point is a kink";
-
-/* Is a wrong rule planted, or = in place of +=? */
-static bool is_broken(const Plan *plan) {
-    const Json *rule = json_first(plan->lesson, "planted");
-    if (*json_text(plan->lesson, "rule", "")) return true;
-    for (; rule; rule = rule->next)
-        if (is_wrong_rule(rule)) return true;
-    return false;
-}
 
 static bool any_large(const double *numbers, int64_t size) {
     for (int64_t i = 0; numbers && i < size; i++)
