@@ -112,6 +112,11 @@ async function namedMistake() {
     expect(verdict() === "not read", `${what}: what cannot be read is ${verdict()}`);
     enter("A * (dA - sum(A * dA))");
     expect(verdict() === "right" && !all(".c.off").length && state.lesson.planted.length === 1, `${what}: mended: ${said()}`);
+    const looks = all(".looks button");
+    expect(looks.length === 3, `${what}: a right rule leaves ${looks.length} of 3 looks`);
+    looks[1]?.click();
+    expect($("#step .algebra"), `${what}: a right rule is not derived`);
+    toRule();
     for (const [key, at] of [["ArrowRight", 0], ["ArrowLeft", 99], ["ArrowLeft", 0]]) {
         text().setSelectionRange(at, at);
         press(key, text());
@@ -149,7 +154,7 @@ async function oldAddresses() {
         ["#2/b3.0&exercise", "#2/b3.0&hide", hidden], ["#2/b4.0&predict", "#2/b4.0&hide", hidden], ["#2/b3.0&hide", "#2/b3.0&hide", hidden],
         ["#2/b6.0&exercise", "#2/b6.0&hide", () => hidden() && !step().unit.isFold], ["#5/f3&exercise", "#5/f3&hide", () => state.hide],
         ["#2/b3.0.2", "#2/b3.0", () => $(".nudge")], ["#2/b3.0.3", "#2/b3.0.3", () => $(".algebra")], ["#2/b3.0.4", "#2/b3.0.4", () => $("#step .tab.main")], ["#2/b2.0&try", "#2/b2.0&try", () => $("#try-at")],
-        ["#2/card", "#2/card", () => step().kind === "card"], ["#2/f3&present", "#2/f3&present", () => isPresenting() && state.hide],
+        ["#2/card", "#2/card", () => step().kind === "card"], ["#present", `#${firstLesson.name}/0&present`, () => isPresenting() && !$("#notice").textContent], ["#2/f3&present", "#2/f3&present", () => isPresenting() && state.hide],
         ["#5/b17.1&present=key", "#5/b17.1&present=key", () => isPresenting() && state.keys],
         /* a known step is shown where it is asked for, among all steps */
         ["#5/b22.0&present=key", "#5/b22.0&present", () => isPresenting() && !state.keys], ["#5/f3&heads=1", "#5/f3&heads=1", () => Controls.isChanged()],
