@@ -222,6 +222,17 @@ async function settings() {
     expectHere(location.hash === "#play", "a comma is no point");
 }
 
+/* A presentation of it can be left, by the key and by the button. */
+async function presents() {
+    for (const leave of [() => press("Escape"), () => $("#exit").click()]) {
+        await play("#play&present", 0);
+        expectHere(isPresenting() && isShown($("#exit")) && isShown($("#b-help")), "a presentation has no way out");
+        leave();
+        expectHere(!isPresenting() && isShown($("#playground")), "the presentation does not end");
+    }
+    state.hide = false; /* a presentation hides answers */
+}
+
 /* The text of every cell of every step of the recording, as walk.js reads them; the badges. */
 async function records(hash) {
     await play(hash, 30);
@@ -232,6 +243,7 @@ async function records(hash) {
     await wait();
     expectHere(location.hash === "#recall/0" && isShown($("#step")) && !isShown($("#playground")),
         "the recording is not shown");
+    expectHere($(".cover .above, .cover h1").matches("h1") && !/^[0-9]/.test($(".cover").textContent), `over the recording stands ${$(".cover").textContent.slice(0, 20)}`);
     if (state.keys) press("k"); /* all steps */
     expectHere($("#tabs [aria-current]").textContent.includes("step 30"), "the tabs do not say what is shown");
     for (let last = ""; last !== location.hash; press("ArrowRight")) {
@@ -312,6 +324,7 @@ begin(async () => {
         check();
         await play("#play&pairs=1&step=2", 2);
         await play("#play&attention=additive&no-mask=1&step=9", 9);
+        await presents();
         if (WALK.all) {
             await sameNumbers();
             await learns("dot");

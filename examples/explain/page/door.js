@@ -131,7 +131,7 @@ function drawField(name, of) {
     byId("door").classList.toggle("boxed", !!name);
     fill(doorParts.name, name, " =");
     fill(doorParts.names, of.line && signChips());
-    text.placeholder = "write the rule" + (of.judge ? "" : "; Enter judges");
+    text.placeholder = "write the rule" + (of.judge || isNarrow() ? "" : "; Enter judges");
     text.readOnly = judge.hidden = false;
     mistakes.hidden = true;
     fill(mistakes);

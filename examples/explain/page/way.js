@@ -45,7 +45,7 @@ const sizeOfTable = ({ panels, rows, columns, value }) =>
 function drawLine({ name, tensor, forward }, answer) {
     const { lesson } = state, key = `${lesson.name} ${name}`, checked = cardOf(lesson).get(name) || "", { text } = doorParts;
     drawField(nameEl(name), { place: null, line: { name, key } });
-    text.placeholder = "from memory; Enter judges";
+    text.placeholder = "from memory" + (isNarrow() ? "" : "; Enter judges");
     fillNew(`card ${key} ${checked}`, drafts.get(key) ?? checked);
     if (drafts.has(key)) return;
     fill(doorParts.verdict, answer && verdictWord(...(answer.verdict === "refused" && answer.column ? ["unknown", "not read"] : ["wrong", "not yet"])));
