@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PRESSES = 40 };
+enum { MOST_PRESSES = 40, REFUSED = 200 };
 
 typedef struct {
     Lesson *l;
@@ -19,6 +19,7 @@ typedef struct {
     int64_t look;  /* the element of the shown leaf that the sentences name: its largest gradient */
     int backwards; /* since zero_grad */
     bool is_mixed; /* and they were of different weights */
+    bool is_old;   /* the weights have changed since the tape was made */
 } Loop;
 
 static double grad_now(const Loop *loop) {
@@ -54,10 +55,22 @@ static const char *say_step(const Loop *loop, double before) {
     if (!loop->is_mixed && loop->backwards == 1) how = "as far as it should";
     if (loop->backwards == 0) return "There is no gradient, so each weight stays.";
     return text_of(
-        "Each weight goes %s: one number of `%s` is %s. The tape is that of the old ones.", how,
-        lesson_short_name(loop->l, name),
+        "Each weight goes %s: one number of `%s` is %s. The tape still holds the numbers from before "
+        "the step: press forward.",
+        how, lesson_short_name(loop->l, name),
         show_subtraction(number_with(before, 3), number(rate), number_with(dw, 3),
                          number_with(lesson_value(name, loop->look), 3)));
+}
+
+/* The library's sentence has the names of its ops; the reader has those of the page. */
+static const char *say_refused(const Loop *loop) {
+    char sentence[REFUSED];
+    if (!loop->is_old) return NULL;
+    snprintf(sentence, sizeof sentence, "%s", tensor_error());
+    tensor_clear_error();
+    return tensor_fail("%s. Here sgd_step has written over %s and the other weights: press forward "
+                       "first, loss = model(x); it makes a new tape",
+                       sentence, lesson_short_name(loop->l, loop->l->kind->loop));
 }
 
 /* ---- a press --------------------------------------------------------------------------------- */
@@ -67,6 +80,7 @@ static void run_forward(Loop *loop) {
     tape_begin();
     tape_keep_grads(true);
     lesson_forward(loop->l);
+    loop->is_old = false;
 }
 
 static void zero(Loop *loop) {
@@ -86,13 +100,14 @@ static const char *press(Loop *loop, char line) {
             "A new tape: its loss is %s. The gradients are as they were, since forward changes none.",
             show(lesson_value("loss", 0)));
     case 'b':
-        ag_backward(tensor_on_tape("loss"));
+        if (!ag_backward(tensor_on_tape("loss"))) return say_refused(loop);
         loop->backwards++;
         return say_backward_again(loop, before);
     case 's':
         sgd_step(loop->l->options.rate, false);
         said = say_step(loop, weight);
         loop->is_mixed = loop->backwards > 0;
+        loop->is_old = loop->is_old || loop->is_mixed;
         return said;
     case 'z':
         zero(loop);

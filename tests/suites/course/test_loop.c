@@ -103,6 +103,7 @@ TEST(the_loop_in_its_order_is_training) {
     expect_times(&here, &there, 1, 0);
     const State mixed = after("6", "sfb");
     ck_assert(strstr(mixed.says, "a sum of 2 runs"));
+    ck_assert(strstr(after("6", "s").says, " from before the step: press forward."));
 }
 
 /* The losses without zero_grad: those of the loop, pressed so. */
@@ -122,7 +123,11 @@ TEST(unzeroed_losses_are_those_of_the_loop) {
 
 TEST(what_cannot_be_pressed) {
     const char *const asked[][2] = {
-        {"lesson 6\nloop sb", "add_ has written over it since"},
+        {"lesson 6\nloop sb",
+         "backward: linear needs its input w (3, 4) as it was, but add_ has written over it since. "
+         "Here sgd_step has written over W_2 and the other weights: press forward first, loss = "
+         "model(x); it makes a new tape"},
+        {"lesson 6\nloop bszb", "press forward first"},
         {"lesson 6\nloop q", "loop: 'q' is no press: it must be f, b, s or z"},
         {"lesson 6\nloop bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb",
          "at most 40 lines can be pressed"},
