@@ -255,13 +255,14 @@ static void head_of_root(Experiment *x) {
         "Random queries and keys of `d` numbers, 6 keys for each query; `dA` has the length 1. "
         "Softmax reads the scores `S`, or divides them first. How long is the gradient `dz` of a "
         "row of its scores, and how long is `dq`, that of the query (median row)? `dz` alone does "
-        "not tell: there `S` / d looks best.");
+        "not tell: there `S` / sqrt(d) and `S` / d look alike.");
     experiment_line(x, "d products add up to a size of sqrt(d)",
                     "Of both signs, they partly cancel: variances add, 1 + 1 + ... is d.");
     experiment_line(x, "`dq` = c (`dz_0` `k_0` + `dz_1` `k_1` + ...)",
                     "The factor of the scores is c, and a key has the length sqrt(d).");
     experiment_line(x, "c = 1 / sqrt(d): `dq` is about as long as `dz`",
-                    "With 1 / d it sinks; with c = 1 one key takes all, and `dz` is near 0.");
+                    "With 1 / d it sinks. With c = 1 it is the longest up to d = 32; then one key "
+                    "takes all, and both go to 0.");
 }
 
 static void run_root(Experiment *x) {

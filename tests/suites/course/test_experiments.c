@@ -255,10 +255,12 @@ LOOP_TEST(root_of_d, SEEDS) {
         ck_assert_double_lt(by_d[1], alike); /* the weights become alike */
         before = scores[1];
         alike = by_d[1];
+        ck_assert_double_eq_tol(by_d[2], divided[2], 0.015);          /* "look alike" */
+        if (d > 1) ck_assert_int_eq(scores[3] > divided[3], d <= 32); /* "up to d = 32" */
         if (d < LONGEST) continue;
         ck_assert_double_gt(divided[3], 10 * scores[3]);
         ck_assert_double_gt(divided[3], 10 * by_d[3]);
-        ck_assert_double_lt(scores[2], 0.001); /* "near 0" */
+        ck_assert_double_lt(scores[2], 0.001); /* "both go to 0" */
         ck_assert_double_gt(by_d[2], 0.99 * divided[2]);
     }
     ck_assert_int_eq(count(e, "algebra"), 3);
