@@ -183,6 +183,10 @@ const parts = {
             if (id !== "0") expect(buttons.length === 4, `${id}: ${buttons.length} heads`);
             for (const each of seen("#step .heads button")) expect(each.scrollWidth <= each.clientWidth + 1, `${id}: ${each.textContent} does not fit`);
             buttons.forEach((a, n) => expect(a.right <= innerWidth && buttons.slice(n + 1).every(b => b.left >= a.right || b.top >= a.bottom || b.right <= a.left), `${id}: head ${n + 1} lies over another`));
+            for (const group of seen("#step .heads")) { /* where there is less room they stand in two rows */
+                group.style.width = "180px";
+                expect(group.scrollWidth <= group.clientWidth + 1, `${id}: the heads leave their place, ${group.scrollWidth} pixels in ${group.clientWidth}`);
+            }
         }
         await go("#5");
     },
