@@ -167,6 +167,8 @@ async function walkKeys(number, key, isLong) {
         counted.push($("#count").textContent);
         const { as, kind } = stepNow(), known = as && lessons.some(each => as.startsWith(each.name + "/"));
         expect(!known || isNudging() || !!$("#words .known a"), `${where()}, ${kind}: it is not said that its rule is known`);
+        const from = [...new Set(all("#words .skipped a").map(each => each.hash.slice(1).split("/")[0]))], told = /known from lessons? ([^:]*):/.exec($("#words .skipped")?.textContent);
+        expect(from.every(each => told?.[1].split(/, | and /).includes(each)), `${where()}: the skipped steps lead to ${from}, and the words say ${$("#words .skipped")?.textContent}`);
         report.links = (report.links || 0) + all("#words .skipped a").length;
     }
     for (const way of ["forward", "backward"]) { /* what is counted is what a reader goes through */

@@ -207,10 +207,10 @@ function sayWords({ loud, words }) {
 
 function wordsOfDoor(step, place) {
     const planted = plantedAt(step), found = state.hide && doneAtPlace(place);
-    if (isWrong(planted)) return { loud: true, words: [el("b", {}, transposes(planted.why) || "This is not the gradient."), " ", alsoWrong(step),
-        state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, transposes(planted.question) || HINT)] };
-    if (planted) return { loud: true, words: [transposes(planted.why) || HOLDS, " ", tallyOfRules(), !planted.why && goOn()] };
-    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", tallyOfRules(), !found.isShown && goOn(),
+    if (isWrong(planted)) return { loud: true, words: [el("b", {}, raiseT(transposes(planted.why) || "This is not the gradient.")), " ", alsoWrong(step),
+        state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, raiseT(transposes(planted.question) || HINT))] };
+    if (planted) return { loud: true, words: [raiseT(transposes(planted.why) || HOLDS), " ", tallyOfRules(), !planted.why && goOn()] };
+    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", " ", tallyOfRules(), !found.isShown && goOn(),
         !found.isShown && place.exercise && ["The same in C: ", el("code", {}, `examples/exercises/students/${place.exercise}.c`)]] };
     const elsewhere = wordsOfElsewhere(step);
     if (isRuleHidden(step)) return { words: Controls.isLoading() ? whyNoRules() : [elsewhere, elsewhere && " ", "Hidden until it is written; “show it” gives up. ", tallyOfRules(), hintOfSum(place)] };
@@ -371,9 +371,12 @@ function sayError(error) {
     mirrorText(at);
     if (!error) return;
     const where = at > plainSigns(text.value).trimEnd().length ? "At the end: " : `At character ${at}: `;
-    fill(verdict, verdictWord("unknown", "not read"));
-    sayWords({ loud: true, words: el("span", { class: "error" }, at ? [el("b", {}, where), transposes(words)] : error.replace(/^rule of [^:]*: /, ""), ".") });
+    fill(verdict, refusedWord(error));
+    sayWords({ loud: true, words: el("span", { class: "error" }, at ? [el("b", {}, where), raiseT(transposes(words))] : error.replace(/^rule of [^:]*: /, ""), ".") });
 }
+
+/* A formula whose sizes do not fit was read. */
+const refusedWord = words => verdictWord("unknown", / needs (equal|a matrix|matrices)|gradient must be/.test(words) ? "sizes" : "not read");
 
 const verdictWord = (name, text, title) => el("span", { class: `tick ${name}`, title }, icon(name), ` ${text}`);
 
@@ -469,9 +472,9 @@ function drawWordsOfHidden(box, step) {
 function drawWordsOfWrong(step, planted) {
     if (!isSeenHere(step)) return el("p", { class: "text" }, "Your rule is wrong, though no number differs here.");
     const isHidden = isRuleHidden(step);
-    return [el("p", { class: "mistake" }, planted.mistake ? `A known mistake: ${transposes(planted.why.replace(/^This is /, ""))}` : "Wrong"),
+    return [el("p", { class: "mistake" }, planted.mistake ? ["A known mistake: ", raiseT(transposes(planted.why.replace(/^This is /, "")))] : "Wrong"),
         el("p", { class: "text" }, worstWords(plantedPicture(step))),
-        !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), transposes(planted.question)),
+        !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), raiseT(transposes(planted.question))),
         isHidden && button("show it", giveUp, { class: "try" }), drawTraining()];
 }
 

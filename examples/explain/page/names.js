@@ -10,11 +10,13 @@ const opName = op => op.replace(/_/g, " ");
 
 const plain = name => name.replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²").replace(/'(?![A-Za-z])/g, "ᵀ");
 
+/* The sign of a transpose as a raised T: bold fonts draw theirs as another letter. */
+const raiseT = text => text.split(/(ᵀ)/).map(bit => (bit === "ᵀ" ? el("sup", {}, "T") : bit));
+
 /* A name in italics, with subscripts: W_q. */
 function nameEl(name, tag = "i") {
     const pieces = plain(name).split(/_([A-Za-z0-9](?![A-Za-z0-9]))/);
-    const raised = text => text.split(/(ᵀ)/).map(bit => (bit === "ᵀ" ? el("sup", {}, "T") : bit));
-    return el(tag, { class: "n" }, pieces.map((piece, n) => (n % 2 ? el("sub", {}, piece) : raised(piece))));
+    return el(tag, { class: "n" }, pieces.map((piece, n) => (n % 2 ? el("sub", {}, piece) : raiseT(piece))));
 }
 
 /* Kᵀ, W_qᵀ and (A + B)ᵀ, where the language of rules has K', W_q' and (A + B)'. */
@@ -74,7 +76,8 @@ function fix(x, { d, e }) {
         return sign + (Math.abs(m - 1) < 1e-9 ? "" : m.toFixed(1) + "·") + "10" + superscript(power);
     }
     const text = (a / 10 ** e).toFixed(d), longer = (a / 10 ** e).toFixed(Math.max(d, 3));
-    return sign + (Number(text) === 0 && Number(longer) > 0 ? String(Number(longer)) : text); /* not -0.00 */
+    if (Number(text)) return sign + text;
+    return Number(longer) ? sign + Number(longer) : text; /* not −0.000 */
 }
 
 /* A number alone: with the power of ten that a table would have above it. */

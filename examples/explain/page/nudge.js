@@ -139,7 +139,7 @@ const changeAt = (n, row) => (nudged.change ? nudged.change(n, row) : null);
 /* ---- bars and numbers --------------------------------------------------------------------------------------------- */
 
 const withDecimals = (x, d) => fix(x, { d, e: 0 });
-const withSign = (x, d) => (x > 0 ? "+" : "") + withDecimals(x, d);
+const withSign = (x, d) => (x > 0 && Number(withDecimals(x, d)) ? "+" : "") + withDecimals(x, d);
 const bracketed = text => (/^−/.test(text) ? `(${text})` : text);
 
 /* The largest change of a number, for the scale of its bar: what happens at both ends, and what is predicted. */

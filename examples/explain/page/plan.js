@@ -71,14 +71,20 @@ const keySteps = ({ steps }) => new Set(steps.flatMap(({ key }, n) => (key ? n :
 /* Those that the reader goes through. */
 const shownSteps = lesson => (state.keys ? [...keySteps(lesson)] : [...lesson.steps.keys()]);
 
-/* "4 steps skipped: moves": those between this key step and the one before it; each leads to the step of an earlier lesson that has
+/* "4 steps skipped, known from lessons 2 and 4: dS, …": those between this key step and the one before it; each leads to the step of an earlier lesson that has
  * its rule. */
 function drawSkipped() {
     const { lesson: { steps }, step, keys } = state, passed = [], most = 4;
     for (let n = step - 1; keys && steps[step].key && !steps[n].key; n--) passed.unshift(steps[n]);
     const made = new Map(passed.map(each => [each.kind === "forward" ? each.tensor.title : each.tensor.gradient, each]));
-    return passed.length > 0 && el("p", { class: "skipped" }, passed.length > 1 ? `${passed.length} steps` : "1 step", " skipped", passed.some(isLinked) && ", as in earlier lessons", ": ",
+    return passed.length > 0 && el("p", { class: "skipped" }, passed.length > 1 ? `${passed.length} steps` : "1 step", " skipped", knownLessons(passed), ": ",
         passed.every(({ moves }) => moves) ? "moves" : [listed([...made].slice(0, most).map(([name, each]) => linkToKnown(each, nameEl(name)))), made.size > most && ", …"]);
+}
+
+/* ", known from lessons 2 and 4" */
+function knownLessons(passed) {
+    const names = [...new Set(passed.filter(isLinked).map(knownFrom))].sort();
+    return names.length > 0 && `, known from lesson${names.length > 1 ? "s" : ""} ${names.join(", ").replace(/, (?!.*,)/, " and ")}`;
 }
 
 /* Words that lead to the step of an earlier lesson which has the rule of this one, if the page has that lesson. */

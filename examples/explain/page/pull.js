@@ -117,7 +117,7 @@ function drawPullPlot(plot, p, { loss, slope }) {
         svg("circle", { class: "dot", cx: x(at), cy: y(loss), r: 6 }), text(`less at “${words[own]}”`, 34, 182, "start"), text(`more at “${words[own]}”`, 408, 182, "end"));
 }
 
-const drawSlope = slope => el("b", { class: slope > 0 ? "up" : "down" }, (slope > 0 ? "+" : "") + fix(slope, { d: 2, e: 0 }));
+const drawSlope = slope => el("b", { class: slope > 0 ? "up" : "down" }, withSign(slope, 2));
 
 /* At an end of an arc: how the loss would go on. */
 function sayEnd(p, loss, isMost) {
@@ -161,6 +161,7 @@ function compareSlopes(box, p, yours) {
 }
 
 function judgePulled(p, place, formula, slopes, go) {
+    fill(slopes); /* an error leaves no numbers of another formula */
     const request = [Controls.requestOf({ rules: false }), `rule ${place.name}: ${formula}`].join("\n");
     const { error, lessons: [judged] = [] } = Controls.ask(request);
     if (error) return sayError(error);
@@ -169,8 +170,8 @@ function judgePulled(p, place, formula, slopes, go) {
     p.isFound ||= name === "right";
     nameGo(go, p);
     compareSlopes(slopes, p, judged.tape.tensors[p.scores.number].grad);
-    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, transposes(why) || HOLDS), " ",
-        name === "right" && goOn(), transposes(question)] });
+    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, raiseT(transposes(why) || HOLDS)), " ",
+        name === "right" && goOn(), raiseT(transposes(question))] });
 }
 
 /* The button of the first screen. */

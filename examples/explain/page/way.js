@@ -48,7 +48,7 @@ function drawLine({ name, tensor, forward }, answer) {
     text.placeholder = "from memory" + (isNarrow() ? "" : "; Enter judges");
     fillNew(`card ${key} ${checked}`, drafts.get(key) ?? checked);
     if (drafts.has(key)) return;
-    fill(doorParts.verdict, answer && verdictWord(...(answer.verdict === "refused" && answer.column ? ["unknown", "not read"] : ["wrong", "not yet"])));
+    fill(doorParts.verdict, answer && (answer.verdict === "refused" && answer.column ? refusedWord(answer.why) : verdictWord("wrong", "not yet")));
     text.classList.toggle("is-wrong", !!answer);
     mirrorText(answer?.column);
     sayWords(answer ? { loud: true, words: wordsOfLine(answer) } : { words: ["Forward: ", prose(forward), ". ", nameEl(name), ` is ${sizeOfTable(lesson.tape.tensors[tensor])}, and may use the gradients that are known before it.`] });
@@ -57,7 +57,7 @@ function drawLine({ name, tensor, forward }, answer) {
 /* Where the mistake is, what it is, and a question as a hint. */
 const wordsOfLine = ({ verdict, column, formula, why, question }) => [column > 0
     ? (column > formula.length ? "At the end: " : `At character ${column}: `) + typeset(why)
-    : el("b", {}, typeset(why[0].toUpperCase() + why.slice(1))), verdict === "refused" && ".",
+    : el("b", {}, raiseT(typeset(why[0].toUpperCase() + why.slice(1)))), verdict === "refused" && ".",
 question && [" ", el("i", {}, typeset(question))]];
 
 /* A right line leads to the next open one; the last one to the card. */
