@@ -62,13 +62,13 @@ static const char *exercise_of(const char *op) {
     return "";
 }
 
-/* The known mistakes that fit there, in the lesson's names. */
+/* The known mistakes that fit there and that a reader can read, in the lesson's names. */
 static bool write_mistakes(const Planting *p, const JudgePlace *place, const char **before,
                            FILE *file) {
     const PlantedUse *use = &place->use;
     char said[JUDGE_TEXT];
     for (int m = 0; m < num_mistake_rows && !tensor_error(); m++) {
-        if (!place->is_wrong[m]) continue;
+        if (!place->is_written[m]) continue;
         planted_say_formula(p, use, NULL, mistake_rows[m].formula[use->k], said);
         fprintf(file, "%s{\"id\":", *before);
         json_write_string(file, mistake_rows[m].id);

@@ -623,6 +623,17 @@ static bool is_wrong(Look *l, const char *formula) {
            !(finite && same(l, l->right, l->other, 1));
 }
 
+/* Could a reader have written the formula that was tried? Not where it counts rows as a sum of
+ * ones, dy * 0 + 1, and not with s, for which the lesson has a name of its own, or a number. */
+static bool is_written(void) {
+    for (int i = 0; i < tried.n; i++) {
+        const RuleNode *n = &tried.nodes[i];
+        if (n->sign == '#' && n->number == 0 && tried.n > 1) return false;
+        if (n->sign == 'n' && strcmp(n->value.name, "s") == 0) return false;
+    }
+    return true;
+}
+
 /* Without its hook the line has its own backward. */
 bool judge_place(const Planting *p, int i, int k, bool turns, JudgePlace *place) {
     Look l = {.planting = p};
@@ -635,8 +646,10 @@ bool judge_place(const Planting *p, int i, int k, bool turns, JudgePlace *place)
         place->use = l.uses[0];
         place->formula = right_formula(&l, 0);
         if (place->formula) say_shown(&l, place->shown);
-        for (int m = 0; m < num_mistake_rows; m++)
+        for (int m = 0; m < num_mistake_rows; m++) {
             place->is_wrong[m] = is_wrong(&l, mistake_of(&l, m));
+            place->is_written[m] = place->is_wrong[m] && is_written();
+        }
     }
     end(&l);
     if (open) tape_end();

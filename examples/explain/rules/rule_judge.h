@@ -43,6 +43,7 @@ typedef struct {
     const char *formula;       /* a right one, in the names of mistakes.def; NULL: none is known */
     char shown[JUDGE_TEXT];    /* the same in the lesson's names, or "" */
     bool is_wrong[JUDGE_ROWS]; /* rows of mistakes.def that fit there, and are wrong */
+    bool is_written[JUDGE_ROWS]; /* of these: a reader could have written their formulas */
 } JudgePlace;
 bool judge_place(const Planting *planting, int i, int k, bool turns, JudgePlace *place);
 /* Where input k of line i is only transposed, K', and read in a product: that line. */
