@@ -177,11 +177,12 @@ async function oldAddresses() {
 /* Wrong rules without a name, one that is no gradient, and one that is right for these numbers only. */
 async function otherRules() {
     const wrong = [["2/b3.0", "y * y * y * dy", /^The size is right, the numbers are not\./], ["2/b3.0", "dA * dA", /^This does not double when dA doubles/], ["2/b3.0", "-y * (dy - sum(y * dy))", /the other sign/],
-        ["2/b4.1", "0", /This is 0 everywhere/], ["4/b7.0", "dA_p * kept", /without the factor 1/], ["4/b1.0", "dK @ W_k'", /must not be transposed/], ["2/b2.0", "dZ", /without the factor 0\.5/], ["6/b5.2", "sum0(dP) / 4", /the mean of dP/]];
+        ["2/b4.1", "0", /This is 0 everywhere/], ["2/b3.0", "A * (dA - sum(A) * dA)", /^This is 0 everywhere, but for rounding\./], ["4/b7.0", "dA_p * kept", /without the factor 1/], ["4/b1.0", "dK @ W_k'", /must not be transposed/], ["2/b2.0", "dZ", /without the factor 0\.5/], ["6/b5.2", "sum0(dP) / 4", /the mean of dP/]];
     for (const [at, formula, words] of wrong) {
         await openAt("#" + at);
         enter(formula);
         expect(words.test(said()) && all("#step .tab.main .c.off").length > 0, `${at}: ${formula}: ${said()}`);
+        expect(all(".c.off").every(cell => !/\d{6}/.test(cell.getAttribute("aria-label"))), `${at}: ${formula}: a right number has the digits of a wrong one`);
         expect($("#door .tick.wrong") && $("#words .text").textContent.includes("the right number is"), `${at}: ${formula}: the check is not red`);
         await wait(1);
         lookWide();

@@ -156,6 +156,9 @@ function drawGrid(view, layout, p, chars, isNext) {
         range(columns, c => drawCell(view, view.at(p, r, c))))));
 }
 
+/* The right number has its own digits: those of the table are of the wrong ones, which can be far smaller. */
+const wrongWords = ({ right }, i) => `wrong: ${written(right[i], decimalsOf(right))} is right`;
+
 function drawCell(view, i) {
     const x = view.numbers[i], key = view.key(i), secret = isSecret(view, i),
         reason = x === 0 && !secret ? view.reason(i) : "";
@@ -163,7 +166,7 @@ function drawCell(view, i) {
     const text = isPicked ? "0" : secret ? "?" : fix(x, view.format), isPlain = isWhole(view.t.type) && view.of === "v";
     const largest = Math.abs(x) > 1e4 ? Math.abs(x) : view.largest;
     const isOff = !secret && !!view.off && view.off.has(i),
-        wrong = isOff ? `wrong: ${fix(view.right[i], view.format)} is right` : "";
+        wrong = isOff ? wrongWords(view, i) : "";
     const shown = isPicked ? "you say 0" : secret ? "to be found" : text;
     const words = [`${plain(view.name)}${placeWords(view, i)}: ${shown}`, reason, wrong].filter(Boolean).join(", ");
     const isTyped = view.of === "v" && Controls.isTyped(view.t, i),

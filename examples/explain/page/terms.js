@@ -69,7 +69,7 @@ function drawTerms(view, i, terms, isHidden, isOpen) {
     });
     return [nodes, terms.length === 0 ? output : !isAlone && el("span", { class: "held" }, equals, output),
         reason && el("span", { class: "why" }, "because " + reason),
-            view.off?.has(i) && el("span", { class: "why" }, `wrong: ${written(view.right[i], view.format)} is right`),
+            view.off?.has(i) && el("span", { class: "why" }, wrongWords(view, i)),
             gapOf(view, i) && el("span", { class: "why" }, gapOf(view, i))];
 }
 
