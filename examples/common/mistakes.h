@@ -1,8 +1,8 @@
 /* mistakes.h - the list of known mistakes, mistakes.def. explain's --rule, the box in its page and
  * the marker of the exercises recognize them; --break and the list beside the box plant them.
  *
- * The texts are about the gradient: "This is ...", "your code computes this: ...". {x}, {y}, {dy} and
- * so on are names of the op's call, {s} and {1/s} the number that the op got. The marker writes
+ * The texts are about the gradient: "This is ...", "your code computes this: ...". {x}, {y}, {dy}
+ * and so on are names of the op's call, {s} and {1/s} the number that the op got. The marker writes
  * them as they are; a lesson has names of its own for them, and for {own}, the input that gets the
  * gradient. */
 #ifndef TAPEHEAD_EXAMPLES_MISTAKES_H

@@ -35,8 +35,8 @@ bool card_begin(Card *card, const char *const *rules, int n);
  * is out. */
 bool card_look(Card *card, const Planting *planting);
 /* Writes [{"name":"dA","formula":"dY @ V","verdict":"wrong","mistake":"da_untransposed",
- * "column":4,"why":"This is ...","question":"Which numbers of ...?"}, ...]. verdict: right, wrong, or
- * refused, and then why has no full stop, and column says where, from 1, or 0. A right line has
+ * "column":4,"why":"This is ...","question":"Which numbers of ...?"}, ...]. verdict: right, wrong,
+ * or refused, and then why has no full stop, and column says where, from 1, or 0. A right line has
  * "shown", a right formula in the lesson's names. */
 void card_write(const Card *card, FILE *file);
 
