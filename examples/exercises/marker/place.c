@@ -391,7 +391,8 @@ static bool is_there(const char *path) {
  * attention.c the function in NAME.h is one of right.o, which calls the student's. */
 bool place_prepare(const Place *place, const Exercise *e) {
     static const char call[] = "(const int *size, const double *number, void *const *array)";
-    const char *name = exercise_file(e), *right = e->file ? "tapehead_" : "";
+    const char *name = exercise_file(e);
+    const char *right = e->file ? "tapehead_" : "";
     char file[80], path[PATH_SIZE], text[2048];
     place_path(place, objects, name, ".o", path);
     if (is_there(path)) return true;

@@ -64,7 +64,8 @@ static void add_term(Terms *terms, double term, const char *from) {
 /* The vector-Jacobian product of a line for dy = x at its element j, else 0: element `index` of the
  * gradient of input k. */
 static double moved_by(int i, const TapeLine *line, int64_t j, double x, int k, int64_t index) {
-    Tensor *dx[8] = {NULL}, *dy = tensor_zeros(line->out->shape);
+    Tensor *dx[8] = {NULL};
+    Tensor *dy = tensor_zeros(line->out->shape);
     double number = NAN;
     if (dy && line->n_in <= 8 && tensor_set_at(dy, x, lesson_place(dy->shape, j)) &&
         tape_vjp(i, dy, dx))

@@ -222,7 +222,8 @@ static const char *shown_for(const Lesson *l, Step at, const Tensor *x, int64_t 
     TapeLine line = {.op = ""};
     tape_line(at.line, &line);
     const bool forward = at.kind == 'f';
-    const char *name = x->name, *made = line.out->name;
+    const char *name = x->name;
+    const char *made = line.out->name;
     const int64_t rows = rows_of(name), columns = columns_of(name), panel = look / columns / rows;
     if (strncmp(mark, "row}", 4) == 0) return word_of(l, look / columns % rows);
     if (strncmp(mark, "column}", 7) == 0) return word_of(l, look % columns);

@@ -267,7 +267,8 @@ static bool translate(Reader *r, const char *word, int n, const char *value, int
 /* A method of the value that begins at begin: .sum(-1) */
 static int refuse_method(Reader *r, int begin) {
     enum { SHOWN = 60 };
-    const char *value = r->text + begin, *word = r->text + r->at + 1;
+    const char *value = r->text + begin;
+    const char *word = r->text + r->at + 1;
     const int n = word_length(word);
     int length = r->at - begin;
     while (value[length - 1] == ' ' || value[length - 1] == '\t') length--;

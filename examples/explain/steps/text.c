@@ -126,14 +126,12 @@ static void show_planted(void) {
     for (; rule; rule = rule->next) {
         const bool is_known = *json_text(rule, "mistake", "");
         const char *why = json_text(rule, "why", "");
+        const char *before = *why ? ". " : "";
+        if (is_known) before = ". A known mistake: ";
         if (is_known && strncmp(why, "This is ", 8) == 0) why += 8;
         putchar('\n');
         say(0, "The rule of %s is %s: %s%s%s", json_text(rule, "name", ""),
-            json_text(rule, "verdict", ""), json_text(rule, "formula", ""),
-            is_known ? ". A known mistake: "
-            : *why   ? ". "
-                     : "",
-            why);
+            json_text(rule, "verdict", ""), json_text(rule, "formula", ""), before, why);
     }
 }
 
