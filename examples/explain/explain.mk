@@ -69,9 +69,9 @@ array = $(subst .,_,$(basename $(@F)))
 $(PAGE_AT)/page.html.c: examples/explain/page/page.html
 $(PAGE_AT)/page.css.c: $(STYLES)
 $(PAGE_AT)/page.js.c: $(SCRIPTS)
-# A page is sent and saved, so the comments that have lines of their own stay here: an eighth of the scripts.
+# A page is sent and saved, so comments and empty lines stay here: an eighth of the scripts.
 READ = cat
-$(PAGE_AT)/page.css.c $(PAGE_AT)/page.js.c: READ = awk '/^ *\/\*/ { within = 1 } !within { print } /\*\/$$/ { within = 0 }'
+$(PAGE_AT)/page.css.c $(PAGE_AT)/page.js.c: READ = awk '/^ *\/\*/ { within = 1 } !within && NF { sub(/ *\/\* [^*]* \*\/$$/, ""); print } /\*\/$$/ { within = 0 }'
 $(MODULE:.o=.c): examples/explain/live.wasm.gz
 $(PAGE:.o=.c) $(MODULE:.o=.c): examples/explain/explain.mk
 	@mkdir -p $(@D); (echo '#include <stddef.h>'; \

@@ -2006,7 +2006,7 @@ TEST(page_of_the_lessons) {
     }
     free(read);
     slurp(path("page.html"), page, sizeof page);
-    ck_assert_msg(strlen(page) < 1084 * KB, "the page has %zu bytes", strlen(page));
+    ck_assert_msg(strlen(page) < 1050 * KB, "the page has %zu bytes", strlen(page));
     ck_assert_uint_gt(module_in(page), 100 * KB);
     ck_assert_ptr_nonnull(strstr(page, "by Tapehead " TAPEHEAD_VERSION "."));
 }
@@ -2025,7 +2025,7 @@ TEST(page_of_one_lesson) {
     for (int number = 1; number <= LESSONS; number++) {
         ck_assert_int_eq(run(format("--lesson %d --page $D/lesson.html", number)), 0);
         slurp(path("lesson.html"), page, sizeof page);
-        ck_assert_msg(strlen(page) < 822 * KB, "the page of lesson %d has %zu bytes", number,
+        ck_assert_msg(strlen(page) < 800 * KB, "the page of lesson %d has %zu bytes", number,
                       strlen(page));
     }
     char here[512]; /* the default is a file in the current folder */
