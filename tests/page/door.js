@@ -112,11 +112,6 @@ async function namedMistake() {
     expect(verdict() === "not read", `${what}: what cannot be read is ${verdict()}`);
     enter("A * (dA - sum(A * dA))");
     expect(verdict() === "right" && !all(".c.off").length && state.lesson.planted.length === 1, `${what}: mended: ${said()}`);
-    const looks = all(".looks button");
-    expect(looks.length === 3, `${what}: a right rule leaves ${looks.length} of 3 looks`);
-    looks[1]?.click();
-    expect($("#step .algebra"), `${what}: a right rule is not derived`);
-    toRule();
     for (const [key, at] of [["ArrowRight", 0], ["ArrowLeft", 99], ["ArrowLeft", 0]]) {
         text().setSelectionRange(at, at);
         press(key, text());
@@ -128,6 +123,11 @@ async function namedMistake() {
     press("ArrowLeft");
     press("w");
     expect(step().id === id && verdict() === "right" && / Go on: →\./.test(said()), `${what}: back at the right rule: ${said()}`);
+    const looks = all(".looks button");
+    expect(looks.length === 3, `${what}: a right rule leaves ${looks.length} of 3 looks`);
+    looks[1]?.click();
+    expect($("#step .algebra"), `${what}: a right rule is not derived`);
+    toRule();
     type("");
     press("ArrowUp", text());
     expect(text().value === "A * (dA - sum(A * dA))", `${what}: up does not show what was tried: ${text().value}`);

@@ -175,7 +175,7 @@ async function writesRule(live) {
     expect(/At character 5: there is no dz here/.test(said()), `an error says ${said()}`);
     expect(!$(".slopes").textContent, `an error leaves the slopes of another rule: ${rows()}`);
     enter("A * (dA - sum(A * dA))");
-    expect(/right It holds for other numbers, too\. $/.test(said()) && $(".go").textContent.startsWith("See why") && new Set(rows()).size === 1, `the right rule is judged ${said()}, ${rows()}`);
+    expect(/right It holds for other numbers, too\. Go on: →\. $/.test(said()) && $(".go").textContent.startsWith("See why") && new Set(rows()).size === 1, `the right rule is judged ${said()}, ${rows()}`);
     expect(state.lesson === recorded && where() === "" && document.activeElement === text, "a rule on the first screen is planted, or leaves the box");
     press("ArrowRight", text);
     expect(state.step === 1, "at the end of a right rule → does not go on from the first screen");

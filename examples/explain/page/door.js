@@ -210,7 +210,7 @@ function wordsOfDoor(step, place) {
     if (isWrong(planted)) return { loud: true, words: [el("b", {}, raiseT(transposes(planted.why) || "This is not the gradient.")), " ", alsoWrong(step),
         state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, raiseT(transposes(planted.question) || HINT))] };
     if (planted) return { loud: true, words: [raiseT(transposes(planted.why) || HOLDS), " ", tallyOfRules(), !planted.why && goOn()] };
-    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", " ", tallyOfRules(), !found.isShown && goOn(),
+    if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", tallyOfRules(), !found.isShown && goOn(),
         !found.isShown && place.exercise && ["The same in C: ", el("code", {}, `examples/exercises/students/${place.exercise}.c`)]] };
     const elsewhere = wordsOfElsewhere(step);
     if (isRuleHidden(step)) return { words: Controls.isLoading() ? whyNoRules() : [elsewhere, elsewhere && " ", "Hidden until it is written; “show it” gives up. ", tallyOfRules(), hintOfSum(place)] };

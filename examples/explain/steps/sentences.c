@@ -188,18 +188,17 @@ static const char *const softmax_says[MOST_LOOKS] = {
     "the weights of a row sum to 1. The upright mark predicts, the bar is what happens: they part when `h` "
     "is large. The last column is a row of the Jacobian of softmax, how fast each weight follows this "
     "number.",
-    "Each weight that changes moves the loss, as fast as its {dy} says: added up, so fast does the loss "
-    "follow this number of {x}. The underlined term makes the sum a mean of the whole row."};
+    "Each weight that changes moves the loss, as fast as its {dy} says; added up, so fast does the loss "
+    "follow this number. The underlined term makes the sum a mean of the row."};
 
 /* A row of the Jacobian, in words. c: of the scores, with a blank, if they have a factor. */
 static void say_jacobian(Said *s) {
     const char *c = s->step->part->factor == 1 ? "" : "c ";
-    say(s, " In the first line `p` is the weight of this number, and `r` another one. If the "
-           "number grows by a small `h`, ");
     put_text(
         s->text, SENTENCE_TEXT,
-        "e to the power of it grows by the share `%sh`, and the sum of the row by the share `%sp h`. Divided by "
-        "this sum, `r` loses `%sp r h`; and `p` gains what all others lose together.",
+        " `p` is the weight of this number, `r` another one: with a small `h` the number's exponential grows "
+        "by the share `%sh`, the sum of the row by `%sp h`; so `r` loses `%sp r h`, and `p` gains what all "
+        "others lose.",
         c, c, c);
 }
 

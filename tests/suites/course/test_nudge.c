@@ -432,8 +432,8 @@ TEST(words_of_a_nudge) {
     ck_assert(!strstr(json_at(said_at("b3.0"), 0)->text, "`p"));
     expect_said(
         "b3.0", 1,
-        "the share `h`, and the sum of the row by the share `p h`. Divided by this sum, `r` "
-        "loses `p r h`; and `p` gains what all others lose together.");
+        "by the share `h`, the sum of the row by `p h`; so `r` loses `p r h`, and `p` gains "
+        "what all others lose.");
     expect_said("b3.0", 1, "as fast as its `dA` says");
     ck_assert_int_eq(said_at("b3.0")->count, 2);
     ck_assert(!strstr(json_at(said_at("b3.0"), 0)->text, "sees no key"));
