@@ -66,7 +66,7 @@ static void add_term(Terms *terms, double term, const char *from) {
 static double moved_by(int i, const TapeLine *line, int64_t j, double x, int k, int64_t index) {
     Tensor *dx[8] = {NULL};
     Tensor *dy = tensor_zeros(line->out->shape);
-    double number = NAN;
+    double number = (double)NAN;
     if (dy && line->n_in <= 8 && tensor_set_at(dy, x, lesson_place(dy->shape, j)) &&
         tape_vjp(i, dy, dx))
         number = lesson_element(dx[k], index);

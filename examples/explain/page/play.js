@@ -307,14 +307,15 @@
 
     /* ---- the map: a row for each question, a column for each pair ---- */
 
-    const NARROW = 31, WIDE = 46, HEADS = 35; /* pixels: a cell, and the column of questions */
+    const NARROW = 31, WIDE = 46; /* pixels: a cell */
 
     /* Too many pairs for the page stand in several tables, one under the other. */
     function buildMap() {
         const { queries, keys, right } = run.map, width = byId("play-map").clientWidth, tables = [];
-        const most = Math.max(1, Math.floor((width - HEADS) / NARROW));
+        const heads = isNarrow() ? 46 : 35; /* pixels: the column of questions, which a finger meets */
+        const most = Math.max(1, Math.floor((width - heads) / NARROW));
         const each = Math.ceil(keys.length / Math.ceil(keys.length / most));
-        const cell = Math.min(WIDE, Math.floor((width - HEADS) / each));
+        const cell = Math.min(WIDE, Math.floor((width - heads) / each));
         const head = i => el("button", { type: "button", "data-question": i, onclick: () => choose(i),
             "aria-label": `question ${queries[i]}: list its weights` }, queries[i]);
         const numberOf = (i, j) => el("td", { class: right[i] === j && "answer", "--cell": cell + "px" });
