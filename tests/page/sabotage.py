@@ -135,7 +135,7 @@ def sabotages():
         'an error leaves the slopes of another rule': ("pull", lambda s: s.replace('fill(slopes);\n    const request', 'const request')),
         'the third panel does not wait': ("pull", lambda s: s.replace('if (p.runs && !third', 'if (!third')),
         'the row of the steps stays on the first screen': ("pull", lambda s: s.replace('below.before(doorParts.row)', 'void 0')),
-        'a card takes the place of the panels': ("pull", lambda s: s.replace('if (canPull(lesson)) box.append(', 'if (canPull(lesson)) box.prepend(')),
+        'a card takes the place of the panels': ("pull", lambda s: s.replace('.at-cover #step:has(.pull) > .again { order: 3; }', '').replace('else box.append(againCards.get(name));', 'else box.prepend(againCards.get(name));')),
         'put back leaves a score': ("pull", lambda s: s.replace('moved.fill(0);', 'moved.fill(0, 1);')),
         'the first screen says the opposite': ("pull", lambda s: s.replace('So look ${slope > 0 ?', 'So look ${slope < 0 ?')),
         'without the library handles stand there': ("pull", lambda s: s.replace('!!pull && (Controls.isLive() || Controls.isLoading())', '!!pull')),

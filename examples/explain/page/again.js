@@ -7,8 +7,8 @@ const againCards = new Map(); /* the name of a lesson -> its card, which stays a
 const againAsked = new Set(); /* what the page has asked: no numbers twice */
 const againOpened = new Set(); /* the lessons whose covers were seen */
 
-/* On top of the cover, on a phone behind the way into the lesson, and under the panels of a row that is pulled; not where a lecturer
- * presents, nor on the first screen of the page. */
+/* Under the cover, and on a phone behind the way into the lesson unless arcs are pulled there; not where a lecturer presents, nor on
+ * the first screen of the page. */
 function addAgain(box) {
     const { lesson } = state, { name, again, pull } = lesson;
     againOpened.add(name);
