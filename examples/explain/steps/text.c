@@ -78,6 +78,8 @@ static const char *check_of(const Step *step) {
     return check == CHECK_RIGHT && !is_sum ? ", check ok" : "";
 }
 
+static bool fails(const Step *step) { return strcmp(check_of(step), ", check FAILS") == 0; }
+
 /* How many steps are shown before this one, and how many in all, in its direction. */
 static int count_steps(const Step *step, int *all) {
     const bool forward = step->phase == STEP_FORWARD;
@@ -438,8 +440,7 @@ static void show_number(const Recipe *r, int64_t i) {
     if (*r->after) source_text(r, i, line);
     format_number(main->numbers[i], main->format, result);
     put_place(&plan, main->like, i, main->like->rank, place);
-    const bool is_wrong_sum =
-        step->phase == STEP_ADD && strcmp(check_of(step), ", check FAILS") == 0;
+    const bool is_wrong_sum = step->phase == STEP_ADD && fails(step);
     show_line(main->text, place, line, r, is_wrong_sum ? ", but the gradient is " : " = ", result);
     for (int n = 0; n < r->num_sums; n++) show_sum(r, n, i / main->like->columns);
     putchar('\n');
@@ -525,7 +526,8 @@ static void show_step(const Step *step) {
     algebra_of(&plan, step, step->look, &algebra);
     for (int n = 0; n < algebra.count; n++) print_why_line(algebra.at[n].line, algebra.at[n].why);
     if (algebra.count > 0) putchar('\n');
-    if (step->text) {
+    /* The words of a lesson are about its right rule. */
+    if (step->text && !(step->phase == STEP_BACKWARD && fails(step))) {
         print_paragraph(step->text, TERMINAL_MARGIN);
         putchar('\n');
     }

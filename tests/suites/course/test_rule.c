@@ -1081,6 +1081,7 @@ TEST(rules_of_the_program) {
     ck_assert_ptr_nonnull(strstr(out, "\nThe rule of A is wrong: y * dy. A known mistake: A * dA, "
                                       "without the sum over\nthe row.\n"));
     ck_assert_int_eq(occurrences(out, "check FAILS"), 1);
+    ck_assert_ptr_null(strstr(out, "above the weighted mean")); /* which only the right rule is */
     ck_assert_int_eq(run("--lesson 2 --text --rule \"K: 3 * dS' @ Q\""), 0);
     ck_assert_ptr_nonnull(strstr(out, "\ndK = 3 dS' Q ...."));
     ck_assert_ptr_nonnull(strstr(out, "dK[0, 0] = 3 x 0.075 x 0.4 + 3 x 0.612 x 1.0 = 1.93"));
