@@ -5,7 +5,7 @@ SABOTAGE = {
     'a wrong number is not marked': lambda s: s.replace('isOff && "off"', '"off" && ""'),
     'the right number is another': lambda s: s.replace('(step.right || step.part.dx).map(Number)', '(step.right || step.part.dx).map(x => Number(x) + 1)'),
     'a mistake has no name': lambda s: s.replace('planted.mistake ? ["A known', 'planted.nothing ? ["A known'),
-    'a mistake is not explained': lambda s: s.replace('el("b", {}, raiseT(transposes(planted.why) ||', 'el("b", {}, raiseT(transposes("") ||'),
+    'a mistake is not explained': lambda s: s.replace('el("b", {}, ruleWords(planted.why ||', 'el("b", {}, ruleWords("" ||'),
     'what is wrong by it is not said': lambda s: s.replace('["So ", areWrong(spoiled)', '["So "'),
     'names and signs are higher than words': lambda s: s.replace('.chip { flex: none; min-height: 28px', '.chip { flex: none; min-height: 36px'),
     'the picture does not show what is wrong': lambda s: s.replace('spoiled: isBack && ', 'spoiled: false && '),

@@ -196,7 +196,7 @@ def sabotages():
         'a hidden number is announced': ("faults", lambda s: s.replace('text = [countOf(lesson, step), ...said,', 'text = [countOf(lesson, step), ...said, picture?.main.numbers.map(bare).join(),')),
         'a word in brackets gets two': ("faults", lambda s: s.replace('word(rowWords[r])', 'rowWords[r]')),
         'a lesson has a number for a name': ("faults", lambda s: s.replace('"aria-label": number && ', '"aria-label": false && ')),
-        'a wrong rule is said in other names': ("faults", lambda s: s.replace('transposes(planted.why) ||', 'planted.wrong ||')),
+        'a wrong rule is said in other names': ("faults", lambda s: s.replace('ruleWords(planted.why ||', 'ruleWords(planted.wrong ||')),
         'a limit is not said': ("faults", lambda s: s.replace('`${least} to ${most}`', '""')),
         'heads lie over each other': ("faults", lambda s: s.replace('.heads { display: flex; flex-wrap: wrap;', '.heads { display: flex;')),
         'Back goes by lesson': ("faults", lambda s: s.replace('isNewEntry = true;', '')),

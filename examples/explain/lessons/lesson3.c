@@ -193,8 +193,7 @@ static void tell_backward(Lesson *l) {
         "A value gets the gradients of the words that looked at it, each times its weight. The "
         "gradient farthest from 0 is {}, for \"{row}\".");
     tell_softmax(l);
-    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
-        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say_scale_backward(l);
     say(l, step_backward("S", "Q"), LARGEST,
         "A query gets a term from each key that it met; where the gradient of the score is 0, "
         "the term is 0. \"{row}\" gets {}.");

@@ -199,8 +199,7 @@ static void tell_backward(Lesson *l) {
     say(l, step_backward("Y_A + Y_B", "Y_B"), most, "And `Y_B` gets the same, {}.");
     tell_filled_backward(l);
     tell_selected_backward(l);
-    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
-        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say_scale_backward(l);
     say(l, step_backward("S", "Q"), LARGEST,
         "A query gets a term from each key: \"{row}\" gets {}.");
     say(l, step_backward("S", "K'"), LARGEST,

@@ -129,8 +129,7 @@ static void tell_softmax(Lesson *l) {
 }
 
 static void tell_factors(Lesson *l) {
-    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
-        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say_scale_backward(l);
     say(l, step_backward("S", "Q"), LARGEST,
         "To the queries: each gets a term from every key. \"{row}\" gets {}.");
     say(l, step_backward("S", "K'"), LARGEST,

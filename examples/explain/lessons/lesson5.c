@@ -203,8 +203,7 @@ static void tell_heads_backward(Lesson *l) {
     say(l, step_backward("A", lesson_scores(l)), LARGEST,
         "The weight, times how far its `dA` is above the weighted mean of its row, the sum of "
         "`A` x `dA`: {slope}, in head {head}.");
-    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
-        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
+    say_scale_backward(l);
     say(l, step_backward("S", "Q_h"), LARGEST,
         "A query gets a term from each key that it may see, all of them in its own head.");
     say(l, step_backward("S", "K_h'"), LARGEST,

@@ -118,10 +118,6 @@ static void begin(Lesson *l) {
 }
 
 static void tell_dot_product(Lesson *l) {
-    say(l, step_forward("queries"), LARGEST,
-        "For each word of `x` the model should return the next one, and for the last word the "
-        "first. So it must learn to look one place on. `W_q` is a parameter, a table of numbers "
-        "that learns, and makes a query of each word: one number for \"{row}\" is {}.");
     say(l, step_forward("keys'"), 0,
         "The words themselves are the keys, without a matrix. They stand as columns: {} is the "
         "first number.");
@@ -137,10 +133,6 @@ static void tell_additive(Lesson *l) {
     const int64_t T = l->options.tokens;
     const int64_t sum = largest_value("q + k");
     const char *pairs = "A small network computes the scores.";
-    say(l, step_forward("queries"), LARGEST,
-        "For each word of `x` the model should return the next one, and for the last word the "
-        "first. So it must learn to look one place on. `W_q` is a parameter, a table of numbers "
-        "that learns, and makes a query of each word: one number for \"{row}\" is {}.");
     say(l, step_forward("keys"), LARGEST,
         "And `W_k` makes the keys. It began %d times too large: one number for \"{row}\" is {}.",
         STEEP);
@@ -167,6 +159,10 @@ static void tell_additive(Lesson *l) {
 
 static void tell_forward(Lesson *l) {
     const int64_t negative = count_negative("P");
+    say(l, step_forward("queries"), LARGEST,
+        "For each word of `x` the model should return the next one, and for the last word the "
+        "first. So it must learn to look one place on. `W_q` is a parameter, a table of numbers "
+        "that learns, and makes a query of each word: one number for \"{row}\" is {}.");
     if (l->options.additive) tell_additive(l);
     else tell_dot_product(l);
     say(l, step_forward("output"), LARGEST,

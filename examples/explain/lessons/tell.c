@@ -30,7 +30,7 @@ Step step_forward(const char *made) {
     return i < 0 ? (Step){0} : (Step){'f', i, 0};
 }
 
-Step step_start(void) { return (Step){.kind = 's'}; }
+static Step step_start(void) { return (Step){.kind = 's'}; }
 Step step_twice(void) { return (Step){.kind = 't'}; }
 Step step_sgd(void) { return (Step){.kind = 'g'}; }
 
@@ -324,6 +324,11 @@ void say_first_backward(Lesson *l) {
     say(l, step_backward("E", "Y"), most,
         "`E` is `Y` minus `T`. If `Y` grows, `E` grows by as much, so the gradient passes "
         "unchanged: {}. Nothing goes to `T`: it is the goal, and the goal stays.");
+}
+
+void say_scale_backward(Lesson *l) {
+    say(l, step_backward("S / sqrt(d)", "S"), LARGEST,
+        "Divided by sqrt(d) on the way, divided by it on the way back: {becomes}.");
 }
 
 const char *show_kept(const Lesson *l) {

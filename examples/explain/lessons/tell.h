@@ -29,7 +29,6 @@ typedef struct {
 /* made: the result of a line; input: an input of this line. There is an addition if a later line
  * has given the input a part before. */
 Step step_forward(const char *made);
-Step step_start(void);
 Step step_backward(const char *made, const char *input);
 Step step_addition(const char *made, const char *input);
 Step step_twice(void), step_sgd(void);
@@ -87,6 +86,8 @@ TELLS(4, 5) void say(Lesson *l, Step at, int64_t look, const char *text, ...);
 void say_loss(Lesson *l, const char *target), say_loss_backward(Lesson *l, const char *y);
 /* The four back, for a reader who sees them for the first time. */
 void say_first_backward(Lesson *l);
+/* Back from S / sqrt(d) to S. */
+void say_scale_backward(Lesson *l);
 
 /* ": 0.6 becomes 0.8": a weight that dropout keeps, or its gradient. "" if it keeps none, or if the
  * gradient is 0. */

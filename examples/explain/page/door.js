@@ -207,9 +207,9 @@ function sayWords({ loud, words }) {
 
 function wordsOfDoor(step, place) {
     const planted = plantedAt(step), found = state.hide && doneAtPlace(place);
-    if (isWrong(planted)) return { loud: true, words: [el("b", {}, raiseT(transposes(planted.why) || "This is not the gradient.")), " ", alsoWrong(step),
-        state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, raiseT(transposes(planted.question) || HINT))] };
-    if (planted) return { loud: true, words: [raiseT(transposes(planted.why) || HOLDS), " ", tallyOfRules(), !planted.why && goOn()] };
+    if (isWrong(planted)) return { loud: true, words: [el("b", {}, ruleWords(planted.why || "This is not the gradient.")), " ", alsoWrong(step),
+        state.hide && triedAt(place).length >= 2 && el("i", { class: "hint" }, ruleWords(planted.question || HINT))] };
+    if (planted) return { loud: true, words: [ruleWords(planted.why || HOLDS), " ", tallyOfRules(), !planted.why && goOn()] };
     if (found) return { loud: true, words: [found.isShown ? "Shown: this is one way to write it. " : HOLDS + " ", tallyOfRules(), !found.isShown && goOn(),
         !found.isShown && place.exercise && ["The same in C: ", el("code", {}, `examples/exercises/students/${place.exercise}.c`)]] };
     const elsewhere = wordsOfElsewhere(step);
@@ -372,7 +372,7 @@ function sayError(error) {
     if (!error) return;
     const where = at > plainSigns(text.value).trimEnd().length ? "At the end: " : `At character ${at}: `;
     fill(verdict, refusedWord(error));
-    sayWords({ loud: true, words: el("span", { class: "error" }, at ? [el("b", {}, where), raiseT(transposes(words))] : error.replace(/^rule of [^:]*: /, ""), ".") });
+    sayWords({ loud: true, words: el("span", { class: "error" }, at ? [el("b", {}, where), ruleWords(words)] : error.replace(/^rule of [^:]*: /, ""), ".") });
 }
 
 /* A formula whose sizes do not fit was read. */
@@ -472,9 +472,9 @@ function drawWordsOfHidden(box, step) {
 function drawWordsOfWrong(step, planted) {
     if (!isSeenHere(step)) return el("p", { class: "text" }, "Your rule is wrong, though no number differs here.");
     const isHidden = isRuleHidden(step);
-    return [el("p", { class: "mistake" }, planted.mistake ? ["A known mistake: ", raiseT(transposes(planted.why.replace(/^This is /, "")))] : "Wrong"),
+    return [el("p", { class: "mistake" }, planted.mistake ? ["A known mistake: ", ruleWords(planted.computes)] : "Wrong"),
         el("p", { class: "text" }, worstWords(plantedPicture(step))),
-        !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), raiseT(transposes(planted.question))),
+        !isHidden && planted.question && el("p", { class: "text asks-back" }, el("b", {}, "? "), ruleWords(planted.question)),
         isHidden && button("show it", giveUp, { class: "try" }), drawTraining()];
 }
 

@@ -22,6 +22,9 @@ function nameEl(name, tag = "i") {
 /* Kᵀ, W_qᵀ and (A + B)ᵀ, where the language of rules has K', W_q' and (A + B)'. */
 const transposes = text => (text || "").replace(/(\bd?[A-Z](?:_\w+)?|\b[a-z]|\bd[a-z]|\))'(?!\w)/g, "$1ᵀ");
 
+/* What is said of a rule, also in bold. */
+const ruleWords = text => raiseT(transposes(text));
+
 /* What lessons write with the letters of a keyboard, set as formulas are: 2 × (−0.661 − 1), 10⁶, √d, −∞, “the”. A number does
  * not part from its sign at the end of a line. */
 const typeset = text => transposes(text).replace(/-infinity\b/g, "−∞").replace(/sqrt\((\w+)\)/g, "√$1").replace(/\^2/g, "²")

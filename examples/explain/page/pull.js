@@ -170,8 +170,8 @@ function judgePulled(p, place, formula, slopes, go) {
     p.isFound ||= name === "right";
     nameGo(go, p);
     compareSlopes(slopes, p, judged.tape.tensors[p.scores.number].grad);
-    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, raiseT(transposes(why) || HOLDS)), " ",
-        name === "right" && goOn(), raiseT(transposes(question))] });
+    sayWords({ loud: true, words: [verdictWord(name, name), " ", el("b", {}, ruleWords(why || HOLDS)), " ",
+        name === "right" && goOn(), ruleWords(question)] });
 }
 
 /* The button of the first screen. */

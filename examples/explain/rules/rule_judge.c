@@ -425,16 +425,15 @@ static void say_wrong(Look *l, Judged *j) {
     char *why = j->why;
     const size_t size = sizeof j->why;
     unsigned set = 1;
-    char computes[JUDGE_TEXT] = "", said[JUDGE_TEXT] = "";
     if (tensor_error()) return;
     for (int m = 0; m < num_mistake_rows && !j->mistake; m++)
         if (!j->is_no_mistake[m]) j->mistake = &mistake_rows[m];
     while (set < 1u << l->num_uses && (j->no_parts >> set & 1)) set++;
-    if (j->mistake) snprintf(computes, sizeof computes, "This is %s", j->mistake->computes);
-    if (j->mistake) say(l, computes, said);
+    if (j->mistake) say(l, j->mistake->computes, j->computes);
     if (!j->is_wrong_here)
-        tensor_snprintf(why, size, "This is right for these numbers, but not for all. %s", said);
-    else if (j->mistake) snprintf(why, size, "%s", said);
+        tensor_snprintf(why, size, "This is right for these numbers, but not for all. %s%s",
+                        j->mistake ? "This is " : "", j->computes);
+    else if (j->mistake) tensor_snprintf(why, size, "This is %s", j->computes);
     else if (set < 1u << l->num_uses) say_parts(l, set, why, size);
     else if (j->is_not_linear) say_not_linear(l, j, why);
     else say_likeness(l, j->factor, j->is_turned, why, size);
@@ -601,6 +600,7 @@ static void judge_rule(const Planting *p, int i, PlantedRule *rule) {
     *f->complaint = '\0';
     rule->is_right = !j.is_wrong_here;
     rule->mistake = j.is_wrong_here ? j.mistake : NULL;
+    snprintf(rule->computes, sizeof rule->computes, "%s", j.is_wrong_here ? j.computes : "");
     snprintf(rule->why, sizeof rule->why, "%s", j.why);
     snprintf(rule->question, sizeof rule->question, "%s", j.question);
 }

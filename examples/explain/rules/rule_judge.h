@@ -26,6 +26,7 @@ typedef struct {
     bool is_turned;                 /* it is the right gradient, transposed */
     bool is_not_linear, ignores_dy; /* it does not double when dy doubles; it stays as it is */
     const MistakeRow *mistake;      /* NULL: none that is known */
+    char computes[JUDGE_TEXT];      /* what the mistake computes, in the lesson's names */
     char why[JUDGE_TEXT + 80], question[JUDGE_TEXT], shown[JUDGE_TEXT]; /* or "" */
 } Judged;
 

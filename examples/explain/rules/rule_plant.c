@@ -373,6 +373,7 @@ static void write_rule(FILE *file, const Planting *p, int i, const PlantedRule *
     json_write_member(file, "tree", tree);
     json_write_member(file, "verdict", rule->is_right ? "right" : "wrong");
     json_write_member(file, "mistake", rule->mistake ? rule->mistake->id : "");
+    json_write_member(file, "computes", rule->computes);
     json_write_member(file, "why", rule->why);
     json_write_member(file, "question", rule->question);
     putc('}', file);

@@ -15,8 +15,8 @@ typedef struct {
     Tensor *kept;  /* a name of the formula, or NULL */
     bool is_typed; /* by a reader: rule_plant */
     bool is_right;
-    const MistakeRow *mistake;    /* NULL: none that is known */
-    char why[400], question[320]; /* or "" */
+    const MistakeRow *mistake;                   /* NULL: none that is known */
+    char computes[320], why[400], question[320]; /* or "" */
 } PlantedRule;
 
 /* The rules of a line, by input. */

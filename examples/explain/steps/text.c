@@ -78,7 +78,11 @@ static const char *check_of(const Step *step) {
     return check == CHECK_RIGHT && !is_sum ? ", check ok" : "";
 }
 
-static bool fails(const Step *step) { return strcmp(check_of(step), ", check FAILS") == 0; }
+static bool fails(const Step *step) {
+    char words[160];
+    bool passes_on;
+    return check_of_step(&plan, step, words, &passes_on) == CHECK_WRONG;
+}
 
 /* How many steps are shown before this one, and how many in all, in its direction. */
 static int count_steps(const Step *step, int *all) {
@@ -126,14 +130,14 @@ static void show_planted(void) {
     if (strcmp(key, "assign") == 0) putchar('\n');
     if (strcmp(key, "assign") == 0) say(0, "Backward is wrong here: = in place of +=.");
     for (; rule; rule = rule->next) {
-        const bool is_known = *json_text(rule, "mistake", "");
+        const char *known = json_text(rule, "computes", "");
         const char *why = json_text(rule, "why", "");
         const char *before = *why ? ". " : "";
-        if (is_known) before = ". A known mistake: ";
-        if (is_known && strncmp(why, "This is ", 8) == 0) why += 8;
+        if (*known) before = ". A known mistake: ";
         putchar('\n');
         say(0, "The rule of %s is %s: %s%s%s", json_text(rule, "name", ""),
-            json_text(rule, "verdict", ""), json_text(rule, "formula", ""), before, why);
+            json_text(rule, "verdict", ""), json_text(rule, "formula", ""), before,
+            *known ? known : why);
     }
 }
 
