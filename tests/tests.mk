@@ -73,6 +73,7 @@ $(WITH_CHECK): MORE = -DTEST_HOOKS $(if $(COUNTED),,-DNOTHING_COUNTED) $(if $(WI
 $(WITH_CHECK): | have-check
 $(BUILD)/obj/tests/suites/course/test_backwards.o: MORE += -I. -I$(dir $(FORWARDS))
 $(BUILD)/obj/tests/suites/course/test_backwards.o: $(FORWARDS)
+$(BUILD)/obj/tests/suites/library/test_stacks.o: MORE += $(if $(findstring -O0,$(CFLAGS)),-DNOT_OPTIMIZED)
 # --wrap replaces functions that the library calls: tensor_fail, so that a test sees each error
 # message; tensor_cache_alloc, so that a test sees what it leaves in use; malloc and others, so that
 # a test counts allocations or makes them fail; functions of threads and of files. (glibc also has
