@@ -148,7 +148,7 @@ static bool run_own(const Place *place, const char *const *words, const char *na
 
 bool place_compile_kit(const Place *place, const char *from, const char *name) {
     char file[PATH_SIZE], object[PATH_SIZE];
-    const char *const words[] = {COMPILES,    "-O1",
+    const char *const words[] = {COMPILES,    "-O0",
 #ifdef __APPLE__
                                  "-DNO_WRAP",
 #endif
@@ -486,8 +486,9 @@ static void try_locks(Place *place) {
         !process_make_folder_in(place->folder, "empty", true, folder, sizeof folder))
         return;
     place->confines = true;
-    place->confines = makes_program(place, usual);
     place->links_statically = makes_program(place, statically);
+    if (!place->links_statically) place->confines = makes_program(place, usual);
+    if (!place->confines) place->links_statically = makes_program(place, statically);
     place->has_started = place->links_statically && make_started(place);
 }
 
