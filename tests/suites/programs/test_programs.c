@@ -41,7 +41,7 @@ static const struct {
     {"pronounce",
      "--words tests/golden/words.txt --show baxi,dakih,lite --steps 50 --every 10 --batch 8"
      " --hidden 8 --lr 0.02",
-     "--hidden 10", "--hidden 256 --show abcdefghijklmnopqrstuvwxyzabcd", "--words"},
+     "--hidden 10", "--batch 1 --hidden 256 --show abcdefghijklmnopqrstuvwxyzabcd", "--words"},
     /* These two compute at once, and save no model. */
     {"kernel_regression", "", NULL, NULL, NULL},
     {"notebook", "", NULL, NULL, NULL},
