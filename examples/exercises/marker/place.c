@@ -486,9 +486,12 @@ static void try_locks(Place *place) {
         !process_make_folder_in(place->folder, "empty", true, folder, sizeof folder))
         return;
     place->confines = true;
+    place->has_started = make_started(place);
+    place->links_statically = place->has_started || makes_program(place, statically);
+    if (place->links_statically) return;
+    place->confines = makes_program(place, usual);
+    if (place->confines) return;
     place->links_statically = makes_program(place, statically);
-    if (!place->links_statically) place->confines = makes_program(place, usual);
-    if (!place->confines) place->links_statically = makes_program(place, statically);
     place->has_started = place->links_statically && make_started(place);
 }
 
