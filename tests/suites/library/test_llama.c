@@ -560,7 +560,7 @@ TEST(rope_in_attention_knows_distances_alone) {
 TEST(a_wrong_cache_is_named) {
     MultiHeadAttention *attention = attention_new(true, true);
     MultiHeadAttention *other = attention_new(true, true);
-    KVCache *cache = nn_kv_cache_new(4);
+    KVCache *cache = nn_kv_cache_new(4), *without_room = nn_kv_cache_new(0);
     Tensor *x = tensor_randn(SHAPE(2, 3, C));
     Tensor *alone = tensor_randn(SHAPE(1, 1, C));
     Tensor *flat = tensor_randn(SHAPE(3, C));
@@ -575,6 +575,8 @@ TEST(a_wrong_cache_is_named) {
     tape_begin_no_grad();
     FAILS(nn_multi_head_attention_forward_cached(attention, x, NULL, none),
           "multi_head_attention: the cache is NULL");
+    FAILS(nn_multi_head_attention_forward_cached(attention, x, without_room, none),
+          "multi_head_attention: the cache holds 0 of at most 0 positions: 3 more do not fit");
     FAILS(nn_multi_head_attention_forward_cached(NULL, x, cache, none),
           "multi_head_attention: the module is NULL");
     FAILS(nn_multi_head_attention_forward_cached(attention, NULL, cache, none),
@@ -602,6 +604,7 @@ TEST(a_wrong_cache_is_named) {
     expect_error("the first error");
     nn_kv_cache_free(NULL);
     nn_kv_cache_free(cache);
+    nn_kv_cache_free(without_room);
     RELEASE(x, alone, flat);
     nn_free(attention);
     nn_free(other);
