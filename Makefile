@@ -176,7 +176,7 @@ $(BUILD)/obj/tensor/operations/loop.o: SPEED = $(if $(filter -O2,$(CFLAGS)),-O3)
 $(call objects,$(SMALL)): SPEED = $(if $(filter -O2,$(CFLAGS)),-Os)
 # The time of a program is that of the library: all are compiled without optimization but micro, whose loops are its
 # own. With DEV=1 they are optimized, too: gcc finds a variable without a value only then.
-QUICK    = $(if $(DEV),,$(if $(filter -O2,$(CFLAGS)),-O0))
+QUICK    = $(if $(DEV),,$(if $(filter -O2 -fsanitize=%,$(CFLAGS)),-O0))
 $(call objects,$(filter-out examples/micro.c,$(wildcard examples/*.c examples/*/*.c))): SPEED = $(QUICK)
 $(BUILD)/obj/tensor/fast/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
 # The library runs in threads with little stack (tests/suites/library/test_stacks.c); at -O0 each temporary has a place

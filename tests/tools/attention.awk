@@ -47,6 +47,9 @@ function arguments_in(header,   list, n, i, text) {
     return text
 }
 function put_answers(   k, calls, numbered) {
+    numbered = header
+    sub(/ [{]$/, ";", numbered)
+    if (answers[name]) print numbered
     for (k = 0; k < answers[name]; k++) {
         numbered = header
         sub(/[(]/, "_" k "(", numbered)
