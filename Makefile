@@ -181,8 +181,9 @@ QUICK    = $(if $(filter -fsanitize=%,$(CFLAGS)),-O0,$(if $(DEV),,$(if $(filter 
 $(call objects,$(filter-out examples/micro.c,$(wildcard examples/*.c examples/*/*.c))): SPEED = $(QUICK)
 $(BUILD)/obj/tensor/fast/dispatch.o: MORE = $(ISAS:%=-DHAVE_%)
 # The library runs in threads with little stack (tests/suites/library/test_stacks.c); at -O0 each temporary has a place
-# of its own there.
-$(OBJECTS): STACK = $(if $(DEV),$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-Wframe-larger-than=16384))
+# of its own there, and a sanitizer's frames are larger.
+SPARING  = $(if $(filter -fsanitize=%,$(CFLAGS)),,$(filter -O1 -O2 -O3 -Os,$(CFLAGS)))
+$(OBJECTS): STACK = $(if $(DEV),$(if $(SPARING),-Wframe-larger-than=16384))
 
 $(BUILD)/libtapehead.a: $(OBJECTS) $(BUILD)/sources
 	@echo "  ar   $@"; rm -f $@; $(AR) rcs $@ $(OBJECTS)
