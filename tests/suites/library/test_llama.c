@@ -560,7 +560,8 @@ TEST(rope_in_attention_knows_distances_alone) {
 TEST(a_wrong_cache_is_named) {
     MultiHeadAttention *attention = attention_new(true, true);
     MultiHeadAttention *other = attention_new(true, true);
-    KVCache *cache = nn_kv_cache_new(4), *without_room = nn_kv_cache_new(0);
+    KVCache *cache = nn_kv_cache_new(4);
+    KVCache *without_room = nn_kv_cache_new(0);
     Tensor *x = tensor_randn(SHAPE(2, 3, C));
     Tensor *alone = tensor_randn(SHAPE(1, 1, C));
     Tensor *flat = tensor_randn(SHAPE(3, C));
