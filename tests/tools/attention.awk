@@ -46,7 +46,16 @@ function arguments_in(header,   list, n, i, text) {
     }
     return text
 }
+END {
+    for (name in answers)
+        if (!(name in is_put)) {
+            print "scratch.txt: attention.c has no function " name >"/dev/stderr"
+            failed = 1
+        }
+    exit failed
+}
 function put_answers(   k, calls, numbered) {
+    is_put[name] = 1
     numbered = header
     sub(/ [{]$/, ";", numbered)
     if (answers[name]) print numbered

@@ -141,11 +141,11 @@ static void check_words(const char *title, const char *line, const Mark *mark) {
 static void check_mark(const Exercise *e, int n, const char *at, const Mark *mark) {
     char title[256], wanted[128], ids[128];
     snprintf(wanted, sizeof wanted, "%.*s", (int)strcspn(at, "\n"), at);
-    snprintf(title, sizeof title, "%s, answer %d, %s", e->name, n, wanted);
+    snprintf(title, sizeof title, "%s, answer %d, %s", exercise_title(e), n, wanted);
     ids_of(mark, ids);
     if (!is_the_mark(wanted, mark))
-        complain("\n%s: it is %s %s @%s\n%s", title, mark_names[mark->kind], ids, mark->stage,
-                 mark->text);
+        complain("\n%s: it is %s %s%s%s\n%s", title, mark_names[mark->kind], *ids ? ids : "-",
+                 *mark->stage ? " @" : "", mark->stage, mark->text);
     const char *said = strstr(mark->text, " this: ");
     if (*ids && !(said && strchr(said, '?') && !strpbrk(said, "{}")))
         complain("\n%s: no words\n%s", title, mark->text);
