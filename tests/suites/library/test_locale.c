@@ -139,6 +139,8 @@ LOOP_TEST(only_the_points_of_numbers_change, 2) {
     ck_assert_str_eq(text, "5%, a,1,5\xd9\xab: 0.5,  -1.25, (2, 3), 1.500e-300, 1e+06, x7");
     ck_assert_int_eq(tensor_snprintf(text, sizeof text, "%g and %g", 0.5, 1.5), 11);
     ck_assert_str_eq(text, "0.5 and 1.5");
+    tensor_snprintf(text, sizeof text, "%g, %g%s", 0.5, 2.0, point); /* the string's stays */
+    ck_assert_str_eq(text, format("0.5, 2%s", point));
     ck_assert_int_eq(tensor_snprintf(text, sizeof text, "%f %E %a", HUGE_VAL, 0.0, 0.5), 23);
     ck_assert_int_ge(tensor_snprintf(cut, sizeof cut, "%.1f %.9f", 0.5, 0.5), 15);
     ck_assert_int_eq(strncmp(cut, "0.5 ", 4), 0);
