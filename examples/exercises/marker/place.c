@@ -146,6 +146,7 @@ static bool run_own(const Place *place, const char *const *words, const char *na
     return process_succeeded(process_run(&program));
 }
 
+/* -O0: what is made here computes for less time than the compiler's optimization takes. */
 bool place_compile_kit(const Place *place, const char *from, const char *name) {
     char file[PATH_SIZE], object[PATH_SIZE];
     const char *const words[] = {COMPILES,    "-O0",
@@ -485,6 +486,7 @@ static void try_locks(Place *place) {
     if (!write_text(place, "empty.c", "int main(void) { return 0; }\n") ||
         !process_make_folder_in(place->folder, "empty", true, folder, sizeof folder))
         return;
+    /* What needs most is tried first: where it works, the others do, too. */
     place->confines = true;
     place->has_started = make_started(place);
     place->links_statically = place->has_started || makes_program(place, statically);
