@@ -8,6 +8,7 @@
 #include "../../../tensor/tensor.h"
 #include "../../common/utf8.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +203,8 @@ const char *json_text(const Json *object, const char *key, const char *otherwise
 
 int64_t json_integer(const Json *object, const char *key, int64_t otherwise) {
     const Json *item = json_get(object, key);
-    return item && item->kind == JSON_NUMBER ? (int64_t)item->number : otherwise;
+    const bool fits = item && item->kind == JSON_NUMBER && fabs(item->number) <= INT_MAX;
+    return fits ? (int64_t)item->number : otherwise;
 }
 
 double json_number(const Json *value) {

@@ -1848,6 +1848,8 @@ TEST(broken_tapes) {
     expect_broken("{\"lines\":[1],\"tensors\":[{\"shape\":[],\"value\":[1],\"grad\":[]}]}",
                   "not a tape: tensor 0 does not have as many gradients as its shape says");
     expect_broken(TAPE("{}"), "not a tape: a line has no \"line\" or no \"op\"");
+    expect_broken(TAPE("{\"line\":2147483648,\"op\":\"exp\"}"),
+                  "not a tape: a line has no \"line\" or no \"op\"");
     expect_broken(TAPE(LINE("[0]", "2", "[]")), "not a tape: line 0 has no \"in\" or no \"out\"");
     expect_broken(TAPE(LINE("[2]", "1", "[]")),
                   "not a tape: line 0 has an input that is no tensor");
