@@ -118,7 +118,9 @@ suites: $(TESTS)
 everything: all suites $(BENCHES) $(BESIDE) $(BUILD)/page/llama $(BUILD)/docs $(BUILD)/failmalloc.so \
             $(call objects,$(call files,tests/fuzz/*.c))
 CHOSEN   = $(call chosen,$(TESTS))
-test: $(CHOSEN) $(EXAMPLES) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
+# The suites of the library run no program.
+TO_RUN   = $(CHOSEN) $(if $(filter-out $(call suites_of,library),$(CHOSEN)),$(EXAMPLES))
+test: $(TO_RUN) $(BUILD)/docs ## run every test suite (finds or installs Check and pkg-config)
 	@BUILD=$(BUILD) sh tests/tools/run-suites $(CHOSEN)
 	@$(BUILD)/docs --check $(LIBRARY)
 	$(if $(LEFT_OUT),@echo "left out because this linker has no --wrap: $(notdir $(LEFT_OUT))")
@@ -147,14 +149,14 @@ debug: ## the library as an archive that catches a program's mistakes
 tsan: ## the suites under the thread sanitizer
 	@IN_PARTS=1 TAPEHEAD_NUM_THREADS=3 TAPEHEAD_CACHE=0 TSAN_OPTIONS=die_after_fork=0 \
 	    $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='-O1 -g -fsanitize=thread' test
-valgrind: $(CHOSEN) $(EXAMPLES) ## the suites under valgrind, which knows no AVX-512
+valgrind: $(TO_RUN) ## the suites under valgrind, which knows no AVX-512
 	@CK_FORK=no CK_EXCLUDE_TAGS=long TAPEHEAD_CACHE=0 TAPEHEAD_ISA=avx2 RUNNER='$(MEMCHECK)' BUILD=$(BUILD) \
 	    sh tests/tools/run-suites $(CHOSEN)
 
 # The library of sanitize-gcc is built once for both.
-fuzz: ## 10,000 corrupted inputs for each target in tests/fuzz/, under gcc's sanitizers
-	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory CC=gcc BUILD=$(BUILD)/sanitize-gcc \
-	    CFLAGS='$(SANITIZE)' run-fuzz
+fuzz: fuzz-gcc ## 10,000 corrupted inputs for each target in tests/fuzz/, under gcc's sanitizers
+fuzz-gcc fuzz-clang: fuzz-%: FORCE
+	@TAPEHEAD_CACHE=0 $(MAKE) --no-print-directory CC=$* BUILD=$(BUILD)/sanitize-$* CFLAGS='$(SANITIZE)' run-fuzz
 run-fuzz: $(FUZZERS)
 	@for fuzzer in $^; do echo "$$fuzzer"; $$fuzzer >$$fuzzer.log 2>&1 || { tail -30 $$fuzzer.log; exit 1; }; done
 # libFuzzer follows branches and comparisons, except in the loops of the kernels.
