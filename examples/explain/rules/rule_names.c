@@ -249,13 +249,12 @@ static void write_turned(const char *name, const TapeLine *line, FILE *file) {
 /* K of K', which a line before has made by a transpose; NULL: it is none, or has no name here. */
 static const char *name_turned_back(const RuleName *name, const Names *names) {
     TapeLine line;
-    const char *back = "";
+    RuleName factor = {.meaning = NAMES_TENSOR};
     tape_line(names->use->line, &line);
     const Tensor *turned = name->meaning == NAMES_INPUT ? line.in[name->input] : NULL;
     for (int i = 0; turned && i < names->use->line && tape_line(i, &line); i++)
-        if (line.out == turned && data_turns(&line))
-            back = lesson_name(&names->lesson,
-                               &(RuleName){.meaning = NAMES_TENSOR, .tensor = line.in[0]});
+        if (line.out == turned && data_turns(&line)) factor.tensor = line.in[0];
+    const char *back = factor.tensor ? lesson_name(&names->lesson, &factor) : "";
     return *back ? back : NULL;
 }
 
