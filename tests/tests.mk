@@ -130,7 +130,7 @@ bench: $(BENCHES) ## measure how fast it is
 
 # The library keeps freed memory for the next tensor; without that cache the checkers below see each
 # block that is allocated and freed.
-SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 MEMCHECK = valgrind -q --error-exitcode=9 --leak-check=full \
            --errors-for-leak-kinds=definite,possible
 # A test is no process of its own here: the sanitizer would look for leaks at the end of each, and does so once.
