@@ -28,7 +28,7 @@ const Json *json_get(const Json *object, const char *key);
 const Json *json_at(const Json *array, int64_t i);
 /* The first item of the array with this key; the others are its next, and so on. */
 const Json *json_first(const Json *object, const char *key);
-/* The text or the number of the item with this key; otherwise if there is none. A number beyond an int is none. */
+/* The text, or the number within an int, of the item with this key; otherwise if there is none. */
 const char *json_text(const Json *object, const char *key, const char *otherwise);
 int64_t json_integer(const Json *object, const char *key, int64_t otherwise);
 /* A number, or "NaN", "Infinity", "-Infinity". */
