@@ -77,7 +77,7 @@ def sabotages():
         'nothing moves': ("form", lambda s: s.replace('.animate(', '.never?.(')),
         'dark is light': ("form", lambda s: s.replace('(prefers-color-scheme: dark)', '(min-width: 99999px)')),
         'a deep link is ignored': ("form", lambda s: s.replace('trying: isTry ? -1 : null, step, chosen', 'trying: isTry ? -1 : null, step: 0, chosen')),
-        'names are HTML': ("form", lambda s: s.replace('function showTerms() {', 'function showTerms() { const x = document.querySelector("figcaption b"); x["inner" + "HTML"] = x.textContent;')),
+        'names are HTML': ("form", lambda s: s.replace('function showTerms() {', 'function showTerms() { const x = document.querySelector("figcaption b"); if (x) x["inner" + "HTML"] = x.textContent;')),
         'a page without scripts shows its frame': ("form", lambda s: s.replace('main { display: none !important }', 'main { display: none }')),
         'nothing is printed': ("form", lambda s: s.replace('"beforeprint"', '"beforepaint"')),
         'a wrong answer about an earlier lesson is right': ("live", lambda s: s.replace('isNear(answer, x)) tell("right"', 'x > -99) tell("right"')),
