@@ -18,11 +18,21 @@ static void check_line(const char *line) {
         if (*line < ' ' || *line > '~') fault("a terminal would obey a line");
 }
 
-/* A second body with a statement makes it not empty, unless a comment or a string is open. */
+/* Is a comment, a string or a body open at the end, so that what follows is a part of it? */
+static bool can_be_open(const char *text) {
+    int braces = 0;
+    for (const char *at = text; *at; at++) {
+        if (*at == '{') braces++;
+        if (*at == '}' && braces > 0) braces--;
+    }
+    return braces > 0 || strpbrk(text, "/\"'");
+}
+
+/* A second body with a statement makes it not empty. */
 static void try_submission(const char *text, const char *function) {
     static char longer[1 << 16];
     const bool empty = *function && submission_is_empty(text, function);
-    if (!empty || strpbrk(text, "/\"'") || strpbrk(function, "/\"'")) return;
+    if (!empty || can_be_open(text) || can_be_open(function)) return;
     snprintf(longer, sizeof longer, "%s\nvoid %s(void) { x = 1; }", text, function);
     if (submission_is_empty(longer, function)) fault("a backward with a statement is empty");
 }
