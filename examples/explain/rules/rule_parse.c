@@ -21,6 +21,8 @@ typedef struct {
 static void note(RuleFormula *f, int column, const char *format, va_list arguments) {
     if (*f->complaint) return;
     vsnprintf(f->complaint, sizeof f->complaint, format, arguments);
+    for (char *at = f->complaint; *at; at++)
+        if (*at == '\t') *at = ' ';
     f->column = column;
     for (int i = 0; i < column - 1; i++)
         if (((unsigned char)f->text[i] & 0xc0) == 0x80) f->column--;
@@ -44,9 +46,18 @@ __attribute__((format(printf, 2, 3))) static int complain(const Reader *r, const
     return -1;
 }
 
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
 static char next(Reader *r) {
-    while (r->text[r->at] == ' ' || r->text[r->at] == '\t') r->at++;
+    while (is_blank(r->text[r->at])) r->at++;
     return r->text[r->at];
+}
+
+/* Where the text that was read ends, without the blanks behind it. */
+static int end_of_text(const Reader *r) {
+    int end = r->at;
+    while (end > 0 && is_blank(r->text[end - 1])) end--;
+    return end;
 }
 
 /* Adds a node, whose text begins at begin and ends here; -1 with a complaint if there is no room.
@@ -56,7 +67,7 @@ static int add(Reader *r, RuleNode node, int begin, int sign) {
     if (*f->complaint || node.a < 0 || node.b < 0) return -1;
     if (f->n == RULE_NODES) return complain(r, "the formula is too long");
     node.begin = (short)begin;
-    node.end = (short)r->at;
+    node.end = (short)end_of_text(r);
     node.column = (short)(sign + 1);
     f->nodes[f->n] = node;
     return f->n++;
@@ -270,8 +281,7 @@ static int refuse_method(Reader *r, int begin) {
     const char *value = r->text + begin;
     const char *word = r->text + r->at + 1;
     const int n = word_length(word);
-    int length = r->at - begin;
-    while (value[length - 1] == ' ' || value[length - 1] == '\t') length--;
+    const int length = end_of_text(r) - begin;
     const bool is_short = length <= SHOWN;
     if (translate(r, word, n, is_short ? value : "x", is_short ? length : 1)) return -1;
     return complain(r, "there is no .%.*s here: the functions are " FUNCTIONS, n > 30 ? 30 : n,

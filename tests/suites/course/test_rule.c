@@ -664,6 +664,8 @@ static const struct {
      "the functions are sum, mean, max, sum0, exp, log, tanh, sqrt and sign"},
     {"dA: (dY + 1) - V",
      "rule of dA, column 10: dY + 1 is 2 x 2 and V is 3 x 2: - needs equal sizes, or 1"},
+    {"dA: V @\tV' \t+ dY",
+     "rule of dA, column 9: V @ V' is 3 x 3 and dY is 2 x 2: + needs equal sizes, or 1"},
     {"dA: dY", "rule of dA, column 1: the formula is 2 x 2 and the gradient must be 2 x 3"},
     {"A: 2 @ A",
      "rule of A, column 3: 2 is one number and A is 2 x 3: @ needs matrices; * multiplies by a "
