@@ -392,5 +392,5 @@ int main(void) {
     }
     print_map("attention");
     for (int i = 0; i < WEIGHTS; i++) release(weight[i]);
-    return 0;
+    return alive != 0; /* all is released */
 }
