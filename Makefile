@@ -122,7 +122,7 @@ REPLACED = $(wildcard tensor/simple/*.c) autograd/ops/composed_attention.c
 LIBRARY  = $(sort $(filter-out $(KERNELS) $(REPLACED) $(ELSEWHERE),$(CORE_C) $(REST_C)))
 ELSEWHERE = tensor/files/$(if $(WINDOWS),replace,win32).c # what only other systems need
 HEADERS  = tensor/tensor.h autograd/autograd.h nn/nn.h
-SOURCES  = $(sort $(wildcard $(foreach folder,tensor autograd nn examples examples/exercises tests tests/suites,\
+SOURCES  = $(sort $(wildcard $(foreach folder,tensor autograd nn examples examples/exercises examples/explain tests tests/suites,\
            $(folder)/*.[ch] $(folder)/*.inc $(folder)/*/*.[ch] $(folder)/*/*.inc)))
 
 objects  = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
