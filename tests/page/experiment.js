@@ -36,7 +36,7 @@ async function tryOne(name, experiment) {
     press("ArrowRight", slider());
     expect(state.step === at, where() + ": an arrow on the slider makes a step");
     history.back();
-    await wait(100);
+    for (let n = 0; n < 300 && slider(); n++) await wait(10);
     expect(!slider() && state.step === at && $("#step .items"), where() + ": Back does not lead back to the step");
     button().click();
     press("Escape", slider());
