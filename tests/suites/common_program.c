@@ -58,6 +58,15 @@ int run_line(const char *before, const char *after) {
 
 int run(const char *arguments) { return run_line("", arguments); }
 
+const char *with_replaced(const char *code) {
+#ifndef __linux__
+    return "";
+#endif
+    put(path("replaced.c"), code);
+    ck_assert_int_eq(shell("cd $D && cc -shared -fPIC replaced.c -o replaced.so"), 0);
+    return "ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD=$D/replaced.so";
+}
+
 bool has_fast_kernels(void) {
 #ifdef CORE_ONLY
     return false;

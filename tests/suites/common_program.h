@@ -36,6 +36,9 @@ int run_line(const char *before, const char *after);
 /* For run_line: no file grows beyond 1 KB. A program that counts its lines for gcov would leave
  * half a file of counts, so it counts nowhere. */
 #define SMALL_FILES "ulimit -f 2; export GCOV_PREFIX=/dev/null;"
+/* Compiles code whose functions replace those of the C library, and returns the `before` that
+ * run_line and run_on_terminal need for that; "" where it is not Linux. */
+const char *with_replaced(const char *code);
 /* Runs any shell line and returns its exit status. */
 int shell(const char *line);
 

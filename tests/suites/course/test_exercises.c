@@ -493,18 +493,33 @@ LOOP_TEST(each_lesson_is_there, EXERCISES) {
     program = "exercises";
 }
 
+/* A program may compute for a tenth of the time that it is told, and the marker waits for a tenth.
+ */
+static const char tenth[] =
+    "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
+    "int setrlimit(int what, const unsigned long *limit) {\n"
+    "    enum { CPU };\n"
+    "    const unsigned long own[] = {what == CPU && *limit >= 10 ? *limit / 10 : *limit, limit[1]};\n"
+    "    return syscall(SYS_prlimit64, 0, what, own, 0); }\n"
+    "int setrlimit64(int what, const unsigned long *limit) { return setrlimit(what, limit); }\n"
+    "time_t time(time_t *at) {\n"
+    "    struct timespec t;\n"
+    "    (void)at; clock_gettime(CLOCK_REALTIME, &t);\n"
+    "    return 10 * t.tv_sec + t.tv_nsec / 100000000; }\n";
+
 PROGRAM_CASE("training", .is_long = true)
 /* The one answer that is waited for; in a terminal somebody who waits is told for what. */
 TEST(a_loop_without_an_end) {
+    const char *before = with_replaced(tenth);
     submit(
         3,
         "void softmax_backward(int n, double dx[n], const double y[n], const double dy[n]) { for (;;) dx[0] = n; }\n");
     if (has_terminal("what a_loop_without_an_end says in a terminal")) {
-        ck_assert_int_eq(run_on_terminal("", "--submission $D --only 4 --json $D/r 2>&1"), 1);
+        ck_assert_int_eq(run_on_terminal(before, "--submission $D --only 4 --json $D/r 2>&1"), 1);
         ck_assert_ptr_nonnull(strstr(
             out, "4 softmax is still running; it is stopped after 10 seconds of computing ..."));
         ck_assert_ptr_nonnull(strstr(out, "did not return within 10 seconds (n = "));
-    } else ck_assert_int_eq(run("--submission $D --only 4 --json $D/r"), 1);
+    } else ck_assert_int_eq(run_line(before, "--submission $D --only 4 --json $D/r"), 1);
     slurp(path("r"), json, sizeof json);
     tree = json_read(json);
     ck_assert_ptr_nonnull(tree);
