@@ -76,7 +76,7 @@ static const char headers[] = "#include <math.h>\n#include <stdbool.h>\n#include
 
 /* Compiles a text to an object of the kit. No student's file can include it: it has answers. */
 static bool compile_part(const Place *place, const char *name, const char *text) {
-    char file[80], path[PATH_SIZE];
+    char file[96], path[PATH_SIZE];
     snprintf(file, sizeof file, "%s.c", name);
     const bool ok =
         place_write(place, around, file, text) && place_compile_kit(place, around, name);
