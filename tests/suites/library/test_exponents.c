@@ -25,7 +25,24 @@
 
 /* ---- the judge ------------------------------------------------------------------------------- */
 
-#include <tgmath.h> /* exp(x) of a long double is expl(x), and so on */
+/* The functions that kernels call, of a long double. (In musl's <tgmath.h> stands double, too.) */
+#define cos(x)       cosl(x)
+#define erf(x)       erfl(x)
+#define erfc(x)      erfcl(x)
+#define exp(x)       expl(x)
+#define expm1(x)     expm1l(x)
+#define fabs(x)      fabsl(x)
+#define fma(x, y, z) fmal(x, y, z)
+#define fmax(x, y)   fmaxl(x, y)
+#define fmin(x, y)   fminl(x, y)
+#define hypot(x, y)  hypotl(x, y)
+#define ldexp(x, n)  ldexpl(x, n)
+#define log(x)       logl(x)
+#define log1p(x)     log1pl(x)
+#define pow(x, y)    powl(x, y)
+#define sin(x)       sinl(x)
+#define sqrt(x)      sqrtl(x)
+#define tanh(x)      tanhl(x)
 
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
