@@ -225,7 +225,7 @@ static void add_block(Block b) {
 
 void put_place(const Plan *of, const TapeTensor *x, int64_t i, int64_t dims,
                char text[PLACE_TEXT]) {
-    int64_t place[TENSOR_MAX_DIMS];
+    int64_t place[TENSOR_MAX_DIMS] = {0};
     const char *panel = json_text(of->lesson, "columns", "");
     const char *before = "[";
     const bool is_named = x->rank == 3 && *panel;
