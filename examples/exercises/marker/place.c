@@ -242,7 +242,9 @@ static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZ
 }
 
 /* How harness.o is linked; and how started.o is, which is harness.o with what starts a program and
- * what it needs of the static C library, put together once: then the linker has little to do. */
+ * what it needs of the static C library, put together once: then the linker has little to do.
+ * Programs of gcc 13 and later read at their start how frames are unwound, from crtbegin's symbol
+ * on, which ld misplaces unless started.o is the first object; the table has all frames. */
 #ifdef __APPLE__
 #define WRAPS
 #else
@@ -251,7 +253,7 @@ static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZ
         "-Wl,--wrap=aligned_alloc,--wrap=memalign,--wrap=posix_memalign,--wrap=reallocarray",      \
         "-Wl,--wrap=mmap",
 #endif
-#define STARTED WRAPS "-static", "-nostartfiles", "-s", "../objects/started.o"
+#define STARTED WRAPS "-static", "-nostartfiles", "-Wl,--eh-frame-hdr", "-s", "../objects/started.o"
 
 /* With the student's object of one folder, the program of another. */
 static ProcessResult link_with(const Place *place, const Exercise *e, const char *from,
@@ -261,12 +263,14 @@ static ProcessResult link_with(const Place *place, const Exercise *e, const char
                           NULL};
     static const char *const fast[] = {STARTED, NULL};
     const char *const *with = started ? fast : slow;
-    const char *words[MOST_WORDS] = {student, call, "-o", "program.exe"};
+    const char *words[MOST_WORDS] = {"-o", "program.exe"};
     const char *name = exercise_file(e);
-    int n = 4;
+    int n = 2;
     near_path(from, "student.o", "", student);
     near_path(objects, name, ".o", call);
     for (int i = 0; with[i]; i++) words[n++] = with[i];
+    words[n++] = student;
+    words[n++] = call;
     if (e->file) n += add_parts(place, e, part, words + n);
     words[n] = "-lm";
     return run_compiler(place, folder, words, with_objects);
