@@ -242,9 +242,10 @@ static int add_parts(const Place *place, const Exercise *e, char part[][PATH_SIZ
 }
 
 /* How harness.o is linked; and how started.o is, which is harness.o with what starts a program and
- * what it needs of the static C library, put together once: then the linker has little to do.
- * Programs of gcc 13 and later read at their start how frames are unwound, from crtbegin's symbol
- * on, which ld misplaces unless started.o is the first object; the table has all frames. */
+ * what it needs of the static C library, put together once: then the linker has little to do. How
+ * calls are unwound is in a table of the program (--eh-frame-hdr); crtbegin, which is a part of
+ * started.o, may not register its list of that, whose end ld drops: gcc 13 reads it at the start.
+ */
 #ifdef __APPLE__
 #define WRAPS
 #else
@@ -263,14 +264,12 @@ static ProcessResult link_with(const Place *place, const Exercise *e, const char
                           NULL};
     static const char *const fast[] = {STARTED, NULL};
     const char *const *with = started ? fast : slow;
-    const char *words[MOST_WORDS] = {"-o", "program.exe"};
+    const char *words[MOST_WORDS] = {student, call, "-o", "program.exe"};
     const char *name = exercise_file(e);
-    int n = 2;
+    int n = 4;
     near_path(from, "student.o", "", student);
     near_path(objects, name, ".o", call);
     for (int i = 0; with[i]; i++) words[n++] = with[i];
-    words[n++] = student;
-    words[n++] = call;
     if (e->file) n += add_parts(place, e, part, words + n);
     words[n] = "-lm";
     return run_compiler(place, folder, words, with_objects);
@@ -473,7 +472,13 @@ static bool makes_program(const Place *place, const char *const *words) {
 /* started.o, with which a program must start, too. */
 static bool make_started(const Place *place) {
     static const char *const all[] = {
-        WRAPS "-static", "-Wl,-r", "../objects/harness.o", "-o", "../objects/started.o", NULL};
+        WRAPS "-Wl,--wrap=__register_frame_info,--wrap=__deregister_frame_info",
+        "-static",
+        "-Wl,-r",
+        "../objects/harness.o",
+        "-o",
+        "../objects/started.o",
+        NULL};
     static const char *const program[] = {
         STARTED, "-xc", "../kit/empty.c", "-Dmain=tapehead_call", "-o", "program.exe", "-lm", NULL};
     char path[] = "../empty/program.exe";
