@@ -1505,7 +1505,7 @@ static bool take_number(double *number, double *unit) {
 
 /* "1 and 2", "1, 2 and 3", "1 from `V`, 2 from `K` and 3 from `Q`" */
 static bool take_list(double *sum) {
-    double term, unit;
+    double term = 0, unit = 0;
     int n = 0;
     *sum = 0;
     do {
