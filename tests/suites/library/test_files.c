@@ -1184,9 +1184,11 @@ static void expect_refused(const char *call, int error, const char *sentence) {
 
 CASE("disk", .setup = setup, .teardown = teardown)
 TEST(a_failed_write_leaves_the_old_file) {
-    expect_refused("fdopen", EMFILE, "save_npy: x.npy: it cannot be written: Too many open files");
+    expect_refused("fdopen", EMFILE,
+                   format("save_npy: x.npy: it cannot be written: %s", strerror(EMFILE)));
     expect_refused("fdopen", ENOMEM, "save_npy: x.npy: it cannot be written: out of memory");
-    expect_refused("fsync", EIO, "save_npy: x.npy: it cannot be written: Input/output error");
+    expect_refused("fsync", EIO,
+                   format("save_npy: x.npy: it cannot be written: %s", strerror(EIO)));
     expect_refused("rename", EROFS, "save_npy: x.npy: it cannot be written: Read-only file system");
 }
 
@@ -1216,8 +1218,9 @@ TEST(what_is_saved_is_on_the_disk) {
     with = EIO;
     ck_assert(!tensor_save_npy(x, "x.npy"));
     failing = "";
-    expect_error("save_npy: x.npy: it is in place, but its directory cannot be flushed to the "
-                 "disk: Input/output error");
+    expect_error(format("save_npy: x.npy: it is in place, but its directory cannot be flushed to "
+                        "the disk: %s",
+                        strerror(EIO)));
     ck_assert_int_eq(remove("folder/x.npy"), 0);
     tensor_release(x);
 }
@@ -1477,16 +1480,15 @@ TEST(a_file_of_ones_own_that_grows_too_large) {
 }
 
 TEST(what_can_be_written) {
-    static const char *const cannot[][2] = {
-        {"", "No such file or directory"},
-        {".", "Is a directory"},
-        {"folder/", "Is a directory"},
-        {"nowhere/words", "No such file or directory"},
-        {"nowhere/", "No such file or directory"},
-        {"words/words", "Not a directory"},
-        {"astray", "No such file or directory"},
-        {"loop", "Too many levels of symbolic links"},
-        {"there", "Too many levels of symbolic links"},
+    static const struct {
+        const char *path;
+        int error;
+    } cannot[] = {
+        {"", ENOENT},         {".", EISDIR},
+        {"folder/", EISDIR},  {"nowhere/words", ENOENT},
+        {"nowhere/", ENOENT}, {"words/words", ENOTDIR},
+        {"astray", ENOENT},   {"loop", ELOOP},
+        {"there", ELOOP},
     };
     struct stat status;
     Tensor *x = tensor_ones(SCALAR);
@@ -1499,11 +1501,11 @@ TEST(what_can_be_written) {
     for (int i = 0; i < COUNT(can); i++)
         ck_assert_msg(tensor_can_write_file(can[i]), "%s: %s", can[i], tensor_error());
     for (int i = 0; i < COUNT(cannot); i++) {
-        const char *sentence =
-            format("write_file: %s: it cannot be written: %s", cannot[i][0], cannot[i][1]);
-        FAILS(tensor_can_write_file(cannot[i][0]), sentence);
-        FAILS(tensor_write_file(cannot[i][0], write_words, "new"), sentence);
-        FAILS(tensor_save_npy(x, cannot[i][0]), format("save_npy%s", strchr(sentence, ':')));
+        const char *sentence = format("write_file: %s: it cannot be written: %s", cannot[i].path,
+                                      strerror(cannot[i].error));
+        FAILS(tensor_can_write_file(cannot[i].path), sentence);
+        FAILS(tensor_write_file(cannot[i].path, write_words, "new"), sentence);
+        FAILS(tensor_save_npy(x, cannot[i].path), format("save_npy%s", strchr(sentence, ':')));
     }
     ck_assert(lstat("there", &status) == 0 && S_ISLNK(status.st_mode));
     tensor_release(x);
@@ -1629,7 +1631,7 @@ TEST(devices_and_pipes) {
     with = EDQUOT;
     ck_assert(!tensor_save_npy(x, "/dev/null"));
     failing = "";
-    expect_error("save_npy: /dev/null: it cannot be written: Disk quota exceeded");
+    expect_error(format("save_npy: /dev/null: it cannot be written: %s", strerror(EDQUOT)));
     ck_assert(tensor_save_npy(x, "pipe"));
     ck_assert_int_eq(read(pipe, all.bytes, sizeof all.bytes), one.size);
     ck_assert(!memcmp(all.bytes, one.bytes, one.size));
@@ -1664,9 +1666,10 @@ TEST(what_cannot_be_read) {
         {"pipe", "", 0, "load_npy: pipe: it is not a regular file"},
         {"/dev/zero", "", 0, "load_npy: /dev/zero: it is not a regular file"},
         {"x.npy", "fdopen", ENOMEM, "load_npy: x.npy: it cannot be opened: out of memory"},
-        {"x.npy", "fstat", EOVERFLOW,
-         "load_npy: x.npy: it cannot be opened: Value too large for defined data type"},
+        {"x.npy", "fstat", EACCES, "load_npy: x.npy: it cannot be opened: Permission denied"},
+#ifdef __GLIBC__ /* musl says no reason */
         {"x.npy", "mode", 0, "load_npy: x.npy: it cannot be read: Bad file descriptor"},
+#endif
         {"x.npy", "length", 0, "load_npy: x.npy: it cannot be read: it ends too early"},
         {NULL, "", 0, "load_npy: the path is NULL"},
     };
