@@ -497,11 +497,12 @@ LOOP_TEST(each_lesson_is_there, EXERCISES) {
  */
 static const char tenth[] =
     "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <time.h>\n#include <unistd.h>\n"
-    "int setrlimit(int what, const unsigned long *limit) {\n"
+    "int setrlimit(int what, const unsigned long long *limit) {\n"
     "    enum { CPU };\n"
-    "    const unsigned long own[] = {what == CPU && *limit >= 10 ? *limit / 10 : *limit, limit[1]};\n"
+    "    const int part = what == CPU && *limit >= 10 ? 10 : 1;\n"
+    "    const unsigned long long own[] = {*limit / part, limit[1]};\n"
     "    return syscall(SYS_prlimit64, 0, what, own, 0); }\n"
-    "int setrlimit64(int what, const unsigned long *limit) { return setrlimit(what, limit); }\n"
+    "int setrlimit64(int what, const unsigned long long *limit) { return setrlimit(what, limit); }\n"
     "time_t time(time_t *at) {\n"
     "    struct timespec t;\n"
     "    (void)at; clock_gettime(CLOCK_REALTIME, &t);\n"
