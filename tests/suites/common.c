@@ -155,6 +155,13 @@ void left_out(const char *what) {
     fflush(stdout);
 }
 
+bool left_out_under_emulator(const char *test) {
+    const char *emulator = getenv("EMULATOR");
+    if (!emulator || !*emulator) return false;
+    left_out(format("%s: it needs the machine itself, not %s", test, emulator));
+    return true;
+}
+
 TCase *mark_long(TCase *tcase) {
     tcase_set_tags(tcase, "long");
     return tcase;

@@ -83,6 +83,8 @@ int sampled(int n, int step);
 int sample_step(int step);
 /* Says what this machine cannot test; the last lines of make test repeat it. */
 void left_out(const char *what);
+/* Whether an emulator ($EMULATOR) runs the programs here; then this test is left out. */
+bool left_out_under_emulator(const char *test);
 /* Marks a case whose tests make valgrind leaves out, because they would take it minutes. */
 TCase *mark_long(TCase *tcase);
 

@@ -630,7 +630,8 @@ TEST(a_thread_that_ends_leaves_the_workers_to_main) {
 /* ---- fork ------------------------------------------------------------------------------------ */
 
 TEST(a_child_has_a_pool_of_its_own) {
-    if (getenv("EMULATOR")) return; /* qemu 7.2 aborts in a child that starts threads */
+    /* qemu 7.2 aborts in a child that starts threads. */
+    if (left_out_under_emulator("a_child_has_a_pool_of_its_own")) return;
     tensor_set_num_threads(3);
     Tensor *here = product_of(9);
     const pid_t child = fork();
@@ -721,7 +722,7 @@ static int fork_at(int calls) {
 }
 
 TEST(a_child_needs_no_lock_of_another_thread) {
-    if (getenv("EMULATOR")) return; /* as above */
+    if (left_out_under_emulator("a_child_needs_no_lock_of_another_thread")) return;
     char question[20];
     int calls = 0;
     for (int answered = 1; answered > 0; calls++) {
